@@ -72,8 +72,9 @@ async function checkTarget(args: Args): Promise<number> {
     for (const each of endpoints) {
       const takesParams = endpoints.length === 1 || each.params.length;
       const entered = await enterEndpoint(each, takesParams ? params : undefined, choice);
-      const { listing, failures } = await listWhole(entered);
+      // A handler whose warning is listed does not stop the server with an error.
       const warned = listWarnings(each.server).map((warning) => ({ level: "warning" as const, ...warning }));
+      const { listing, failures } = await listWhole(entered);
       const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       const steps = "verbose" in flags ? listSteps(each.server) : undefined;

@@ -59,13 +59,19 @@ export interface DenoGlobal {
   connect(
     options: { readonly hostname: string; readonly port: number },
   ): Promise<{ readonly remoteAddr: { readonly hostname: string }; close(): void }>;
+  /** `undefined` on some platforms that imitate Deno. */
+  createHttpClient?(options: { readonly allowHost: boolean }): DenoHttpClient;
   watchFs(path: string): AsyncIterable<{ readonly kind: string; readonly paths: readonly string[] }> & {
     close(): void;
   };
 }
 
+/** A client for the `client` option of Deno's `fetch`. */
+export type DenoHttpClient = object;
+
 export type DenoPermission =
   | { readonly name: "read"; readonly path: string }
+  | { readonly name: "net"; readonly host: string }
   | { readonly name: "env"; readonly variable: string };
 
 /** Standard output or standard error. The members are not readonly, because the stdout guard replaces them. */

@@ -3,53 +3,92 @@
  * or its network.
  */
 import { ToolError } from "../library.ts";
+import { deadline } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { bun, deno, type DenoHttpClient } from "../core/runtime.ts";
 import { lookUp } from "./look_up.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 
-/** A request and its limits. */
-export interface RequestOptions {
-  readonly method: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-  /** Maximum time for the whole request, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Maximum size of the response body, in bytes. */
-  readonly maxBytes: number;
-  /** Private hosts that the request may reach, with or without a port. */
-  readonly allowPrivate: readonly string[];
-  readonly signal: AbortSignal;
+/** The limits of a request that {@linkcode sendRequest} sends. All are optional. */
+export interface RequestLimits {
+  /** Timeout of the request with its redirects and the body of the response, in milliseconds. Defaults to 30,000. */
+  readonly timeoutMs?: number;
+  /** Maximum bytes of the body of the response, after decompression. Defaults to 1,048,576. */
+  readonly maxBytes?: number;
+  /**
+   * Hosts on this machine or on a private network that the request may reach, such as `localhost:8080`. By default,
+   * requests can reach only public hosts.
+   */
+  readonly allowPrivate?: readonly string[];
+  /**
+   * Responds to the requests in this process, such as the `fetch` of a web app. Redirects to another origin are then
+   * refused. By default, requests are sent over the network.
+   */
+  readonly fetch?: (request: Request) => Response | Promise<Response>;
 }
 
-/** A response whose body has been read. */
-export interface HttpResponse {
-  readonly status: number;
-  /** The media type of the body, without parameters. */
-  readonly mediaType: string;
-  readonly bytes: Uint8Array;
-}
+/** The rule for an option that is a number above 0. */
+export const POSITIVE = {
+  findProblem: (value: unknown) =>
+    typeof value === "number" && value > 0 && value < Infinity
+      ? undefined
+      : `is ${show(value)}; it must be a finite number above 0`,
+};
+
+const LIMITS: KnownOptions<keyof RequestLimits> = {
+  names: { timeoutMs: POSITIVE, maxBytes: POSITIVE, allowPrivate: "texts", fetch: "function" },
+};
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 303, 307, 308];
+/** Statuses of responses that cannot have a body. */
+const EMPTY = [204, 205, 304];
 
 /**
- * Sends a request and follows redirects.
+ * Sends a request, and follows at most five redirects. The request and its redirects can reach only public hosts, unless
+ * `allowPrivate` lists the host. A redirect to another origin gets neither the headers nor the body of the request.
+ * Aborts when the signal of the request aborts.
+ *
+ * The host name is looked up before each connection. For `http:` URLs, Deno and Bun then connect to the address that was
+ * checked; Deno needs the network permission for this address, and otherwise connects by name. For `https:` URLs, the
+ * certificate proves the host.
+ *
+ * ```ts ignore This address does not exist.
+ * import { sendRequest } from "@x/mcp/handlers";
+ *
+ * const response = await sendRequest(new Request("https://api.example.com/today"), { maxBytes: 65_536 });
+ * console.log(response.status, await response.text());
+ * ```
+ *
+ * The body of the response fails with a `ToolError` if it is larger than `maxBytes`, or does not end in time.
  *
  * @throws {ToolError} if the target is not allowed, or does not respond.
+ * @throws {TypeError} if a limit is unknown or invalid.
  */
-export async function sendRequest(url: URL, options: RequestOptions): Promise<HttpResponse> {
-  const timeout = AbortSignal.timeout(options.timeoutMs);
-  const signal = AbortSignal.any([options.signal, timeout]);
-  try {
-    return await sendFollowing(url, { ...options, signal });
-  } catch (error) {
-    if (error instanceof ToolError) throw error;
+export async function sendRequest(request: Request, limits: RequestLimits = {}): Promise<Response> {
+  checkOptions("send a request", limits, LIMITS);
+  return await sendGuarded(request, limits);
+}
+
+/** Sends a request for {@linkcode sendRequest} and for handlers, whose options have been checked. */
+export async function sendGuarded(request: Request, limits: RequestLimits): Promise<Response> {
+  const { timeoutMs = 30_000 } = limits;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([request.signal, timeout]);
+  const toError = (error: unknown): unknown => {
+    // An error of an app in this process is not for the client.
+    if (error instanceof ToolError || limits.fetch && !signal.aborted) return error;
     // Errors contain only the origin of the URL, because the path and query may contain secrets.
-    const origin = `${url.protocol}//${url.host}`;
-    if (timeout.aborted) {
-      throw new ToolError(`Cannot reach ${origin}: it did not respond within ${options.timeoutMs} ms (timeoutMs)`);
-    }
-    throw new ToolError(`Cannot reach ${origin}: ${describeCause(error)}`);
+    const { protocol, host } = new URL(request.url);
+    const state = timeout.aborted ? `it did not respond within ${timeoutMs} ms (timeoutMs)` : describeCause(error);
+    return new ToolError(`Cannot reach ${protocol}//${host}: ${state}`);
+  };
+  try {
+    const response = await deadline(sendFollowing(request, limits, signal), { signal });
+    return limitResponse(response, { maxBytes: limits.maxBytes ?? 1_048_576, signal, toError });
+  } catch (error) {
+    throw toError(error);
   }
 }
 
@@ -57,30 +96,40 @@ export async function sendRequest(url: URL, options: RequestOptions): Promise<Ht
 interface Hop {
   readonly url: URL;
   readonly method: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly headers: Headers;
+  readonly body?: ArrayBuffer;
 }
 
-async function sendFollowing(first: URL, options: RequestOptions): Promise<HttpResponse> {
-  let hop: Hop = { url: first, method: options.method, headers: options.headers, body: options.body };
+async function sendFollowing(request: Request, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
+  const { method } = request;
+  const first = new URL(request.url);
+  // Copy the headers first, because Bun forgets the boundary of a form when its body is read.
+  const headers = new Headers(request.headers);
+  // A redirect may need the body once more.
+  const body = request.body ? await request.arrayBuffer() : undefined;
+  let hop: Hop = { url: first, method, headers, body };
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const { url, method, headers, body } = hop;
-    await checkTarget(url, options.allowPrivate);
-    const response = await fetch(url, { method, headers, body, signal: options.signal, redirect: "manual" });
+    const response = await sendOnce(hop, limits, signal);
     const location = response.headers.get("location");
-    if (location === null || !REDIRECTS.includes(response.status)) {
-      return {
-        status: response.status,
-        mediaType: (response.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase(),
-        bytes: await readBody(response, options.maxBytes),
-      };
-    }
+    if (location === null || !REDIRECTS.includes(response.status)) return response;
     await response.body?.cancel();
     hop = redirect(hop, response.status, location);
+    if (limits.fetch && hop.url.origin !== first.origin) {
+      throw new ToolError(
+        `Cannot follow the redirect from ${first.origin} to ${hop.url.origin}: the app responds only in this process`,
+      );
+    }
   }
   throw new ToolError(
     `Cannot reach ${first.host}: there were more than ${MAX_REDIRECTS} redirects; use the URL of the final target`,
   );
+}
+
+async function sendOnce({ url, ...init }: Hop, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
+  if (limits.fetch) return await limits.fetch(new Request(url, { ...init, signal, redirect: "manual" }));
+  const address = await checkTarget(url, limits.allowPrivate ?? []);
+  const pinned = address === undefined ? undefined : pin(url, init.headers, address);
+  return await fetch(pinned?.url ?? url, { ...init, ...pinned?.init, signal, redirect: "manual" });
 }
 
 /**
@@ -93,11 +142,11 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
   }
   const target = new URL(location, url.href);
   const isCrossOrigin = target.origin !== url.origin;
-  if (isCrossOrigin) headers = {};
+  headers = new Headers(isCrossOrigin ? [] : headers);
   if (status === 303 || (status < 303 && method === "POST")) {
     method = method === "HEAD" ? "HEAD" : "GET";
     body = undefined;
-    headers = Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== "content-type"));
+    headers.delete("content-type");
   }
   if (isCrossOrigin && (body !== undefined || method !== "GET" && method !== "HEAD")) {
     throw new ToolError(
@@ -110,12 +159,13 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
 
 /**
  * Rejects URLs that are not http or https, and private hosts that are not allowed. Host names are resolved, because a
- * host name may resolve to a private address.
+ * host name may resolve to a private address. Returns an address of the host name, or `undefined` if the host is an
+ * address, or is allowed.
  */
-async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> {
+async function checkTarget(url: URL, allowed: readonly string[]): Promise<string | undefined> {
   const { protocol, host, hostname } = url;
   if (protocol !== "http:" && protocol !== "https:") {
-    throw new ToolError(`Cannot reach ${url.href}: its scheme is not allowed; use http or https`);
+    throw new ToolError(`Cannot reach ${protocol}//${host}: its scheme is not allowed; use http or https`);
   }
   if (url.username || url.password) {
     throw new ToolError(
@@ -123,13 +173,17 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
     );
   }
   if (allowed.includes(host) || allowed.includes(hostname)) return;
-  const addresses = isIpAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await lookUpAddresses(url);
+  const isAddress = isIpAddress(hostname);
+  const addresses = isAddress ? [hostname.replace(/[[\]]/g, "")] : await lookUpAddresses(url);
   const address = addresses.find(isPrivateAddress);
-  if (address === undefined) return;
-  throw new ToolError(
-    `Cannot reach ${host}: ${address === hostname ? "it" : address} is an address of this machine or its network; ` +
-      `to allow this host, set allowPrivate: [${JSON.stringify(host)}]`,
-  );
+  if (address !== undefined) {
+    throw new ToolError(
+      `Cannot reach ${host}: ${address === hostname ? "it" : address} is an address of this machine or its network; ` +
+        `to allow this host, set allowPrivate: [${JSON.stringify(host)}]`,
+    );
+  }
+  // Prefer IPv4, because many networks do not route IPv6.
+  return isAddress ? undefined : addresses.find((each) => !each.includes(":")) ?? addresses[0];
 }
 
 async function lookUpAddresses(url: URL): Promise<readonly string[]> {
@@ -145,23 +199,81 @@ async function lookUpAddresses(url: URL): Promise<readonly string[]> {
   }
 }
 
-async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    // The error ends the loop, and the end of the loop cancels the body stream.
-    if (size > maxBytes) {
-      throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
-    }
-    chunks.push(chunk);
-  }
-  // The cast is safe, because the bytes of a stream are never in shared memory.
-  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
+/** The URL and the options with which `fetch` connects to an address instead of a host name. */
+interface Pinned {
+  readonly url: URL;
+  readonly init: { readonly headers: Headers; readonly client?: DenoHttpClient };
+}
+
+/** The client with which Deno sends the `Host` header of a request. Created when it is first needed. */
+let client: DenoHttpClient | undefined;
+
+/**
+ * Returns a request that connects to a checked address, because the host name may have another address at the next
+ * lookup. Returns `undefined` if the runtime cannot send the `Host` header, or for https, where the certificate proves
+ * the host.
+ */
+function pin(url: URL, given: Headers, address: string): Pinned | undefined {
+  if (url.protocol !== "http:") return;
+  const host = address.includes(":") ? `[${address}]` : address;
+  if (deno) {
+    const name = `${host}:${url.port || 80}`;
+    if (!deno.createHttpClient || deno.permissions?.querySync({ name: "net", host: name }).state !== "granted") return;
+    client ??= deno.createHttpClient({ allowHost: true });
+  } else if (!bun) return;
+  const headers = new Headers(given);
+  headers.set("host", url.host);
+  const target = new URL(url);
+  target.hostname = host;
+  return { url: target, init: { headers, client } };
+}
+
+interface BodyLimits {
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+  readonly toError: (error: unknown) => unknown;
+}
+
+/** Returns a response whose body fails if it is too large, or does not end in time. */
+function limitResponse(response: Response, limits: BodyLimits): Response {
+  const { status, statusText } = response;
+  const headers = new Headers(response.headers);
+  // The body has been decompressed.
+  headers.delete("content-encoding");
+  headers.delete("content-length");
+  const body = response.body && !EMPTY.includes(status) ? limitBody(response.body, limits) : null;
+  return new Response(body, { status, statusText, headers });
+}
+
+function limitBody(
+  body: ReadableStream<Uint8Array>,
+  { maxBytes, signal, toError }: BodyLimits,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  let left = maxBytes;
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await deadline(reader.read(), { signal });
+        if (done) return controller.close();
+        // The reader of the body gets all bytes up to the limit.
+        if (left > 0) controller.enqueue(value.subarray(0, left));
+        left -= value.length;
+        if (left >= 0) return;
+        throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
+      } catch (error) {
+        controller.error(toError(error));
+        void reader.cancel(error).catch(() => {});
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
 }
 
 function describeCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;
-  return cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  const text = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  // Deno's errors contain the whole URL.
+  return text.replace(/\b(https?:\/\/[^/?#\s()]+)[^\s()]*/g, "$1");
 }

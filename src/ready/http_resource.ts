@@ -4,7 +4,7 @@
 import { type Context, type FixedResource, resource, type ResourceEntry, ToolError } from "../library.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { toBase64 } from "../core/kit/base64.ts";
-import { sendRequest } from "./http_request.ts";
+import { sendGuarded } from "./http_request.ts";
 import {
   fillHeaders,
   type HttpOptions,
@@ -15,7 +15,7 @@ import {
 } from "./http_template.ts";
 import type { HttpLimits } from "./http_tool.ts";
 import { readToolInput } from "./tool_input.ts";
-import { decodeText } from "./media_type.ts";
+import { decodeText, readMediaType } from "./media_type.ts";
 
 /** Options of {@linkcode httpResource}. Only `url` and `name` are required. */
 export interface HttpResourceOptions extends HttpLimits, Omit<ResourceEntry, "uri" | "size"> {
@@ -86,14 +86,11 @@ export function makeHttpResource(
   const uri = entry.uri ?? url.href;
 
   async function read(_: string, ctx: Context) {
-    const { status, mediaType, bytes } = await sendRequest(url, {
-      method: "GET",
-      headers,
-      timeoutMs: timeoutMs ?? 30_000,
-      maxBytes: maxBytes ?? 1_048_576,
-      allowPrivate: allowPrivate ?? [],
-      signal: ctx.signal,
-    });
+    const request = new Request(url, { headers, signal: ctx.signal });
+    const response = await sendGuarded(request, { timeoutMs, maxBytes, allowPrivate });
+    const { status } = response;
+    const mediaType = readMediaType(response);
+    const bytes = new Uint8Array(await response.arrayBuffer());
     if (status === 404 || status === 410) return undefined;
     if (status < 200 || status > 299) throw new ToolError(`Cannot read ${uri}: ${url.host} responded with ${status}`);
     const text = decodeText(bytes);

@@ -5,6 +5,7 @@
 import { hasDotSegment } from "../core/kit/dot_segment.ts";
 import { ToolError } from "../library.ts";
 import { isPlain, type KnownOptions, show } from "../core/known_options.ts";
+import { POSITIVE } from "./http_request.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import {
@@ -186,13 +187,6 @@ const TEXTS = {
       ? undefined
       : `is ${show(value)}; it must be a plain object whose values are strings`,
 };
-const POSITIVE = {
-  findProblem: (value: unknown) =>
-    typeof value === "number" && value > 0 && value < Infinity
-      ? undefined
-      : `is ${show(value)}; it must be a finite number above 0`,
-};
-
 /** The types of the options of a request that {@linkcode HttpToolRequest} and {@linkcode HttpResourceOptions} share. */
 export const REQUEST_RULES = {
   url: { findProblem: (value) => typeof value === "string" ? undefined : `is ${show(value)}; it must be a string` },

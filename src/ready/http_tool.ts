@@ -14,7 +14,7 @@ import { TOOL } from "../server/handlers/tool.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { isObject } from "../core/kit/json.ts";
 import { isJsonType, parseBody } from "./http_body.ts";
-import { type HttpResponse, sendRequest } from "./http_request.ts";
+import { sendGuarded } from "./http_request.ts";
 import {
   buildUrl,
   fillHeaders,
@@ -27,7 +27,7 @@ import {
   type UrlTemplate,
 } from "./http_template.ts";
 import { type Arguments, readToolInput } from "./tool_input.ts";
-import { decodeText } from "./media_type.ts";
+import { decodeText, readMediaType } from "./media_type.ts";
 import type { ToProblem } from "./problem.ts";
 
 /** Limits of a request. */
@@ -171,23 +171,23 @@ export function makeHttpTool(
     const args = input.addDefaults(given);
     const target = buildUrl(url, args);
     const { text, contentType } = fillBody(args);
-    const response = await sendRequest(target, {
+    const sent = new Request(target, {
       method,
       headers: { ...contentType && { "content-type": contentType }, ...fillHeaders(headers, args) },
       body: text,
-      timeoutMs: request.timeoutMs ?? 30_000,
-      maxBytes: request.maxBytes ?? 1_048_576,
-      allowPrivate: request.allowPrivate ?? [],
       signal: ctx.signal,
     });
-    return toResult(response, target);
+    return await toResult(await sendGuarded(sent, request), target);
   }
 
   // Without a schema, the tool takes no arguments.
   return tool({ ...options, input: input.schema, run });
 }
 
-function toResult({ status, mediaType, bytes }: HttpResponse, url: URL): ToolResult | object {
+async function toResult(response: Response, url: URL): Promise<ToolResult | object> {
+  const { status } = response;
+  const mediaType = readMediaType(response);
+  const bytes = new Uint8Array(await response.arrayBuffer());
   const text = decodeText(bytes);
   if (status < 200 || status > 299) {
     return {

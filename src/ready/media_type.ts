@@ -55,6 +55,11 @@ export function toMediaType(name: string): string | undefined {
   return Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined;
 }
 
+/** Returns the media type of a response, in lower case and without parameters. Returns "" if there is none. */
+export function readMediaType(response: Response): string {
+  return (response.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
+}
+
 /** Decodes bytes as UTF-8. Returns `undefined` if the bytes are not text. */
 export function decodeText(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return;

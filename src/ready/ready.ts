@@ -1,6 +1,6 @@
 /**
  * Ready-made handlers: tools and resources that send HTTP requests, resources for files and folders, and tools that read
- * resources.
+ * resources. `sendRequest` sends a request with the same limits as these tools.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -17,5 +17,6 @@ export { asTools, type AsToolsOptions } from "./as_tools.ts";
 export { file, type FileOptions } from "./file.ts";
 export { folder, type FolderOptions } from "./folder.ts";
 export { httpResource, type HttpResourceOptions } from "./http_resource.ts";
+export { type RequestLimits, sendRequest } from "./http_request.ts";
 export { type HttpLimits, httpTool, type HttpToolOptions, type HttpToolRequest } from "./http_tool.ts";
 export type { LocalOptions } from "./local_options.ts";

@@ -63,6 +63,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/ready/files": [...kit, "src/core"],
   "src/ready": [...below, "src/server/handlers", "src/library.ts", "src/ready/files"],
   "src/ready/discovery": below,
+  "src/ready/openapi": [...below, "src/server/handlers", "src/library.ts", "src/ready"],
   "src/ready/search": [...below, "src/server/handlers", "src/library.ts"],
   "src/ready/worker": [...below, "src/server/transports"],
   "src/testing": [...server, "src/client", "src/stores", "src/ready/files"],
@@ -98,6 +99,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/client/oauth": ["jose", "oauth4webapi"],
   "src/observe": ["@opentelemetry/api"],
   "src/extensions/skills": ["yaml"],
+  "src/ready/openapi": ["@scalar/openapi-upgrader"],
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 

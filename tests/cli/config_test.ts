@@ -101,6 +101,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "http_api.ts",
     "inner_calls.ts",
     "many_tools.ts",
+    "openapi.ts",
     "observed.ts",
     "own_tools.ts",
     "press.ts",

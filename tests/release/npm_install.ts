@@ -12,8 +12,11 @@ export async function runAll(words: readonly string[], cwd: string): Promise<str
   return stdout;
 }
 
-/** The packages that are installed with the package. */
-export const DEPENDENCIES: readonly string[] = ["jose", "oauth4webapi", "srvx"];
+/** The packages that are installed with the package, and their own dependencies. */
+export const DEPENDENCIES: readonly string[] = [
+  ...["jose", "oauth4webapi", "srvx"],
+  ...["@scalar/openapi-upgrader", "@scalar/helpers", "@scalar/openapi-types"],
+];
 
 /** Installs the packed package and its dependencies into an empty project. Returns the installed package's folder. */
 export async function install(folder: string, project: string): Promise<string> {

@@ -15,10 +15,13 @@ const PROGRAM = "src/cli/bin.ts";
 const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
 
 /**
- * Packages that are installed with the package, because the CLI needs them to sign in and to listen on Node, and runs in
- * folders without a project. They have no dependencies of their own. All other packages are optional peers.
+ * Packages that are installed with the package, because the CLI needs them to sign in, to listen on Node and to read
+ * OpenAPI documents, and runs in folders without a project. All other packages are optional peers.
  */
-const INSTALLED = ["jose", "oauth4webapi", "srvx"];
+const INSTALLED = ["jose", "oauth4webapi", "srvx", "@scalar/openapi-upgrader"];
+
+/** Packages that are installed in exactly this version, because another version may read documents in another way. */
+const PINNED = ["@scalar/openapi-upgrader"];
 
 /** The module that listens on Node, and its import of a package by a variable, which the npm package writes out. */
 const NODE_LISTENER = {
@@ -243,7 +246,7 @@ function toPackage(packages: readonly string[]): object {
     if (version === undefined) {
       throw new Error(`Cannot depend on ${name}: deno.json imports no version of it; add it to "imports"`);
     }
-    return `^${version}`;
+    return PINNED.includes(name) ? version : `^${version}`;
   };
   const { name, version, license } = config;
   const peers = packages.filter((each) => !INSTALLED.includes(each));

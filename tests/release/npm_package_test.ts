@@ -136,7 +136,7 @@ async function checkContents(installed: string): Promise<void> {
   assertEquals([name, version, license, type], [config.name, config.version, config.license, "module"]);
   assertEquals(engines, { node: ">=22.18" });
   assertEquals([Object.keys(dependencies), Object.keys(peerDependencies)], [
-    ["jose", "oauth4webapi", "srvx"],
+    ["jose", "oauth4webapi", "srvx", "@scalar/openapi-upgrader"],
     ["@opentelemetry/api"],
   ]);
   assertEquals(bin, { mcp: "./bin.js" });

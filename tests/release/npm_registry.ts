@@ -26,7 +26,10 @@ async function toPackage(folder: string, bytes: Uint8Array<ArrayBuffer>): Promis
 
 /** Packs an installed package as npm does: in the folder `package` of a tarball. */
 async function pack(name: string): Promise<Package> {
-  const folder = await Deno.realPath(`${root}node_modules/${name}`);
+  // Deno installs the dependencies of packages in another folder.
+  const folder = await Deno.realPath(`${root}node_modules/${name}`).catch(() =>
+    Deno.realPath(`${root}node_modules/.deno/node_modules/${name}`)
+  );
   const args = ["cz", "--transform", "s,^\\.,package,", "-C", folder, "."];
   const { success, stdout } = await new Deno.Command("tar", { args }).output();
   if (!success) throw new Error(`Cannot pack ${folder}: tar failed; see its output`);
@@ -36,7 +39,7 @@ async function pack(name: string): Promise<Package> {
 export interface RegistryOptions {
   /** The folder of the package, with its `package.json`, and its tarball. Omitted if only others are served. */
   readonly own?: { readonly folder: string; readonly tarball: string };
-  /** Names of packages in this project's `node_modules` to serve too. */
+  /** Names of packages in this project's `node_modules` to serve too, also dependencies of its packages. */
   readonly others?: readonly string[];
 }
 

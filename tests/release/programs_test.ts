@@ -39,6 +39,7 @@ const PACKAGES = [
   "hono",
   "jose",
   "oauth4webapi",
+  "@scalar/openapi-upgrader",
   "yaml",
 ] as const;
 

@@ -26,7 +26,8 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
-import { asTools, file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
+import { openapi } from "../../src/ready/openapi/openapi.ts";
+import { asTools, file, folder, httpResource, httpTool, sendRequest } from "../../src/ready/ready.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres.ts";
@@ -342,6 +343,27 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       allowPrivate: [],
     },
   }]],
+  "./handlers sendRequest": [
+    [async (options) => await sendRequest(new Request("https://a.example/"), options), {
+      timeoutMs: 5,
+      maxBytes: 5,
+      allowPrivate: [],
+      fetch: () => new Response(),
+    }],
+  ],
+  "./openapi openapi": [[(options) => openapi({ openapi: "3.1.0" }, options), {
+    baseUrl: "https://a.example",
+    fetch: text,
+    as: text,
+    transform: {},
+    auth: {},
+    output: "none",
+    flatten: true,
+    readOnly: true,
+    timeoutMs: 5,
+    maxBytes: 5,
+    allowPrivate: [],
+  }]],
   "./handlers folder": [[folder, {
     path: "/",
     ...local,
@@ -496,6 +518,8 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
   "./apps supportsApp": "a context and an app",
+  "./openapi principalOf": "a request",
+  "./openapi readOpenApi": "a document",
   "./apps/page getPage": "nothing",
   "./auth findPrincipal": "a context and an authentication",
   "./auth requirePrincipal": "a context, and an authentication",

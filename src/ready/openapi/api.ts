@@ -1,0 +1,244 @@
+/**
+ * Serves the operations of an OpenAPI document as tools and resources.
+ */
+import type { Handler } from "../../library.ts";
+import { INTERNALS, withInternals } from "../../core/internals.ts";
+import { checkOptions, show } from "../../core/known_options.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { transform } from "../../server/handlers/transform.ts";
+import { watcher } from "../../server/handlers/watcher.ts";
+import type { Feature, GroupedOptions, HandlerLayers, Remake } from "../../server/visibility/feature.ts";
+import { withAlso } from "../../server/visibility/registry.ts";
+import { type ApiDocument, readDocument, toNode, toText } from "./document.ts";
+import { countBytes } from "./json_copy.ts";
+import { type ApiParts, makeOperation } from "./operation_handler.ts";
+import { type DocumentOperation, listOperations } from "./operations.ts";
+import type { ApiOperation } from "./api_operation.ts";
+import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
+import { Schemas } from "./schemas.ts";
+import { toArgumentName } from "./names.ts";
+
+/** An operation, and what it has become. */
+export interface ServedOperation extends ApiOperation {
+  /** What the operation has become. `none` if it is left out. */
+  readonly kind: OperationKind;
+  /** The reason why the operation cannot be called. `undefined` if it can be called, or if `as` leaves it out. */
+  readonly reason?: string;
+  /** Size of the operation in the list of tools or resources, as JSON, in bytes. 0 if it is left out. */
+  readonly bytes: number;
+  /** Estimated number of tokens of the operation in a list: a quarter of its bytes. */
+  readonly tokens: number;
+  /** Number of parts of its schema that are not described, because the schema would be larger than 32 KB. */
+  readonly cut: number;
+}
+
+/** The operations of a document, for `handlers`. */
+export interface Api extends Handler {
+  /** The tools, resources and resource templates. */
+  readonly handlers: readonly Handler[];
+  /** All operations of the document, in its order. */
+  readonly operations: readonly ServedOperation[];
+}
+
+/** Number of tools above which a server needs a search, or a selection with `as`. */
+const MAX_TOOLS = 128;
+
+/**
+ * Serves the operations of an OpenAPI document, of version 2.0 to 3.2. Each operation becomes a tool, unless `as` decides
+ * otherwise. The document is an object: parse JSON or YAML first.
+ *
+ * Requests go to `baseUrl`, or to an app in this process. They cannot reach this machine or its network, unless
+ * `allowPrivate` lists the host. References to files and URLs are not loaded, and the `servers` of the document are not
+ * used.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { openapi } from "@x/mcp/openapi";
+ *
+ * const document = {
+ *   openapi: "3.1.0",
+ *   info: { title: "Pets", version: "1.0.0" },
+ *   paths: { "/pets/{id}": { get: { operationId: "getPet", summary: "Returns a pet" } } },
+ * };
+ *
+ * const pets = openapi(document, { baseUrl: "https://pets.example.com/v1" });
+ *
+ * export default createServer({ name: "pets", version: "1.0.0", handlers: [pets] });
+ * ```
+ *
+ * A server with more than 128 tools of a document needs `toolSearch()`, or a selection with `as`. Otherwise
+ * `server.ready()` rejects.
+ *
+ * @throws {TypeError} if the document cannot be read, an option is unknown or invalid, or an operation cannot become what
+ * `as` returns.
+ */
+export function openapi(document: object, options: OpenApiOptions): Api {
+  checkOptions("make an API", options, OPTIONS);
+  const read = readDocument(document, { withResults: (options.output ?? "none") !== "none" });
+  const title = toText(toNode(read.root.info).title) ?? "API";
+  const name = toArgumentName(title).toLowerCase();
+  const parts: ApiParts = {
+    document: read,
+    schemas: { arguments: new Schemas(read, "arguments"), results: new Schemas(read, "results") },
+    base: readBase(options),
+    uri: `api://${name}`,
+    options,
+  };
+  const operations = listOperations(read);
+  checkTransform(options, operations);
+  const made = operations.map((operation) => serve(operation, parts));
+  return toApi({
+    name,
+    handlers: made.flatMap(({ handler }) => handler ?? []),
+    operations: made.map(({ served }) => served),
+    isSelected: options.as !== undefined,
+  });
+}
+
+function readBase({ baseUrl, fetch }: OpenApiOptions): URL {
+  const refuse = (state: string) => new TypeError(`Cannot make an API: ${state}`);
+  if (baseUrl === undefined && !fetch) {
+    throw refuse("baseUrl is missing; the servers of the document are never used, so write the URL of the API");
+  }
+  const text = String(baseUrl ?? "http://localhost");
+  if (!URL.canParse(text) || !/^https?:/i.test(text)) {
+    throw refuse(`baseUrl is ${show(text)}; it must be a URL such as https://api.example.com/v1`);
+  }
+  const base = new URL(text);
+  if (base.username || base.password) throw refuse("baseUrl contains credentials; use auth instead");
+  if (base.search || base.hash) throw refuse("baseUrl has a query or a fragment; remove it");
+  return base;
+}
+
+function checkTransform({ transform = {} }: OpenApiOptions, operations: readonly ApiOperation[]): void {
+  if (!isObject(transform)) throw new TypeError(`Cannot make an API: transform is ${show(transform)}; use an object`);
+  const ids = operations.map(({ id }) => id);
+  const unknown = Object.keys(transform).find((id) => !ids.includes(id));
+  if (unknown === undefined) return;
+  const meant = findSuggestion(unknown, ids);
+  const remedy = meant === undefined ? "use the operationId" : `did you mean ${meant}?`;
+  throw new TypeError(`Cannot make an API: transform names ${show(unknown)}, which is not an operation; ${remedy}`);
+}
+
+const KINDS: readonly unknown[] = ["tool", "resource", "template", "none"];
+
+function serve(operation: DocumentOperation, parts: ApiParts) {
+  const { as, transform: changes = {} } = parts.options;
+  const { node: _node, shared: _shared, ...shown } = operation;
+  const kind = as ? as(shown) : "tool";
+  if (!KINDS.includes(kind)) {
+    throw new TypeError(`Cannot make an API: as returned ${show(kind)}; return tool, resource, template or none`);
+  }
+  const none = { ...shown, kind: "none", bytes: 0, tokens: 0, cut: 0 } as const;
+  if (kind === "none") return { served: none };
+  const made = makeOperation(operation, kind, parts);
+  if ("reason" in made) return { served: { ...none, reason: made.reason } };
+  const change = Object.hasOwn(changes, operation.id) ? changes[operation.id] : undefined;
+  // The cast is safe, because `transform` checks the changes for the kind of the handler.
+  const handler = change ? transform(made.handler as never, change as never) as Handler : made.handler;
+  const bytes = countBytes(JSON.stringify(made.definition));
+  return { handler, served: { ...shown, kind, bytes, tokens: Math.ceil(bytes / 4), cut: made.cut } };
+}
+
+interface Made {
+  readonly name: string;
+  readonly tags?: readonly string[];
+  readonly handlers: readonly Handler[];
+  readonly operations: readonly ServedOperation[];
+  /** Whether the author has selected the operations. */
+  readonly isSelected: boolean;
+}
+
+function toApi(made: Made): Api {
+  const { name, tags, handlers, operations, isSelected } = made;
+  const count = operations.filter(({ kind }) => kind === "tool").length;
+  const needsSearch = count > MAX_TOOLS && !isSelected;
+  const state =
+    `it has ${count} tools, which models cannot use at once; add toolSearch(), or select operations with as`;
+  let hasSearch = false;
+  let isWarned = false;
+  const layers: HandlerLayers = {
+    steps: [],
+    requires: [],
+    also: [],
+    warnings() {
+      isWarned = true;
+      return needsSearch && !hasSearch ? [state] : [];
+    },
+    verify(all) {
+      hasSearch = all.some((handler) => handler[INTERNALS].narrow);
+    },
+  };
+  const life = needsSearch
+    ? [watcher(`api ${name}`, () => {
+      if (!hasSearch && !isWarned) throw new Error(`Cannot serve the API ${name}: ${state}`);
+    })]
+    : [];
+  const internals = {
+    feature: apis,
+    key: name,
+    definition: undefined,
+    also: [...handlers.flatMap(withAlso), ...life],
+    layers,
+    remake(change: Parameters<Remake>[0]): Handler {
+      const outer = change<GroupedOptions>({ name, tags });
+      const remade = handlers.flatMap((handler) => handler[INTERNALS].remake?.(change) ?? []);
+      return toApi({ ...made, name: outer.name, tags: outer.tags, handlers: remade });
+    },
+  };
+  return withInternals({ name, tags, handlers, operations }, internals);
+}
+
+/** The feature for APIs. It serves no requests, because the handlers of the operations belong to other features. */
+const apis: Feature = { name: "apis", compile: () => ({ capabilities: {}, methods: {} }) };
+
+/** What a document says about an API. */
+export interface DocumentFacts {
+  /** Title of the API. */
+  readonly title?: string;
+  /** Version of the API. */
+  readonly version?: string;
+  /** Version of the document's format, such as `3.0.3`. */
+  readonly format: string;
+  /** The URLs of servers in the document: proposals for `baseUrl`. They may be relative, or contain variables. */
+  readonly servers: readonly string[];
+  /** The security schemes: the names for `auth`, with their types. */
+  readonly schemes: readonly { readonly name: string; readonly type: string }[];
+  /** All operations, in the order of the document. */
+  readonly operations: readonly ApiOperation[];
+}
+
+/**
+ * Reads what a document says about its API, for programs that propose a server.
+ *
+ * ```ts
+ * import { readOpenApi } from "@x/mcp/openapi";
+ *
+ * const { operations } = readOpenApi({ openapi: "3.1.0", paths: { "/pets": { get: { operationId: "listPets" } } } });
+ * console.log(operations.map(({ id }) => id));
+ * ```
+ *
+ * @throws {TypeError} if the document cannot be read.
+ */
+export function readOpenApi(document: object): DocumentFacts {
+  const read = readDocument(document, { withResults: false });
+  const info = toNode(read.root.info);
+  const schemes = Object.entries(toNode(toNode(read.root.components).securitySchemes));
+  return {
+    title: toText(info.title),
+    version: toText(info.version),
+    format: read.version,
+    servers: listServers(read),
+    schemes: schemes.map(([name, scheme]) => {
+      const { type, scheme: http } = toNode(scheme);
+      return { name, type: type === "http" ? `http ${http}` : String(type) };
+    }),
+    operations: listOperations(read).map(({ node: _node, shared: _shared, ...operation }) => operation),
+  };
+}
+
+function listServers({ root }: ApiDocument): readonly string[] {
+  const servers = Array.isArray(root.servers) ? root.servers : [];
+  return servers.flatMap((server) => toText(toNode(server).url) ?? []);
+}

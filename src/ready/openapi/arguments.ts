@@ -1,0 +1,135 @@
+/**
+ * Turns the parameters and the body of an operation into arguments, and arguments into a request.
+ */
+import type { JsonSchema } from "../../library.ts";
+import { type Arguments, toArguments } from "../tool_input.ts";
+import type { Body, WrittenBody } from "./body.ts";
+import type { Target } from "./credentials.ts";
+import { areArgumentNames, nameArguments } from "./names.ts";
+import type { Parameter } from "./parameters.ts";
+import { fillPath, type PathTemplate } from "./path_template.ts";
+import type { ClosedSchema, Schemas } from "./schemas.ts";
+
+/** A parameter with the name of its argument. It does not refer to the document. */
+export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRequired" | "write"> {
+  readonly argument: string;
+}
+
+/** The arguments of an operation. */
+export interface OperationArguments extends ClosedSchema {
+  readonly parameters: readonly NamedParameter[];
+  /** Returns the body, or `undefined` if the arguments have none. */
+  readonly toBody: (args: Arguments) => WrittenBody | undefined;
+}
+
+interface Given {
+  readonly parameters: readonly Parameter[];
+  readonly body?: Body;
+  /** Whether the fields of the body are arguments, if no names clash. */
+  readonly isFlat: boolean;
+}
+
+const BODY = "body";
+
+/** Returns the arguments of an operation, with their schema. */
+export function toOperationArguments({ parameters, body, isFlat }: Given, schemas: Schemas): OperationArguments {
+  const fields = isFlat ? findFields(parameters, body) : undefined;
+  const reserved = body ? Object.keys(fields?.properties ?? { [BODY]: 0 }) : [];
+  const names = nameArguments(parameters, reserved);
+  const named = parameters.map(({ name, place, isRequired, write }, i) => {
+    return { name, place, isRequired, write, argument: names[i] };
+  });
+  const entries = parameters.map(({ schema, description }, i) =>
+    [names[i], describe(schemas.convert(schema ?? true), description)] as const
+  );
+  const required = named.filter(({ isRequired }) => isRequired).map(({ argument }) => argument);
+  if (body && fields) {
+    const { properties = {}, required: own = [] } = schemas.convert({
+      type: "object",
+      properties: fields.properties,
+      required: fields.required,
+    });
+    entries.push(...Object.entries(properties as Record<string, JsonSchema>)); // The cast is safe, because properties are schemas.
+    if (body.isRequired) required.push(...own as string[]); // The cast is safe, because these are names.
+  } else if (body) {
+    entries.push([BODY, describe(body.schema, body.description)]);
+    if (body.isRequired) required.push(BODY);
+  }
+  const root: JsonSchema = {
+    type: "object",
+    properties: Object.fromEntries(entries),
+    ...required.length ? { required } : {},
+    additionalProperties: false,
+  };
+  return { ...schemas.close(root), parameters: named, toBody: createBodyWriter(body, fields) };
+}
+
+/**
+ * Returns a function that writes the body. It is created here, because a function that is created next to functions with
+ * the document would hold the document in memory.
+ */
+function createBodyWriter(body: Body | undefined, fields: Body["fields"]): OperationArguments["toBody"] {
+  if (!body) return () => undefined;
+  const { write, isRequired } = body;
+  if (!fields) return (args) => args[BODY] === undefined ? undefined : write(args[BODY]);
+  const names = Object.keys(fields.properties);
+  return (args) => {
+    const given = names.filter((name) => args[name] !== undefined);
+    if (!given.length && !isRequired) return;
+    return write(Object.fromEntries(given.map((name) => [name, args[name]])));
+  };
+}
+
+/** Returns the fields of a body if each of them can be an argument, and none has the name of another argument. */
+function findFields(parameters: readonly Parameter[], body: Body | undefined): Body["fields"] {
+  const { fields } = body ?? {};
+  if (!fields || !areArgumentNames(fields.properties)) return;
+  const names = nameArguments(parameters, []);
+  return names.some((name) => Object.hasOwn(fields.properties, name)) ? undefined : fields;
+}
+
+/** Adds the description of a parameter to a schema. */
+function describe(schema: JsonSchema, description: string | undefined): JsonSchema {
+  if (description === undefined) return schema;
+  const notes = typeof schema.description === "string" ? schema.description : "";
+  // The description of a parameter is more exact than the description of its type.
+  const [, own = ""] = /((?:Pattern|Default): .*)$/s.exec(notes) ?? [];
+  const { title: _title, ...rest } = schema;
+  return { ...rest, description: [description.trim().slice(0, 1000), own].filter(Boolean).join(" ") };
+}
+
+/** The parts of a request that arguments choose. */
+export interface WrittenRequest extends Target {
+  readonly path: string;
+  readonly body?: WrittenBody;
+}
+
+/**
+ * Writes arguments as parts of a request. Parameters without a value are not sent.
+ *
+ * @throws {ToolError} if an argument cannot be sent.
+ */
+export function writeArguments(
+  given: Arguments,
+  { parameters, toBody }: Pick<OperationArguments, "parameters" | "toBody">,
+  template: PathTemplate,
+): WrittenRequest {
+  const args = toArguments(given);
+  const headers = new Headers();
+  const query = [template.query];
+  const cookies: string[] = [];
+  const segments = new Map<string, string>();
+  for (const { name, place, argument, write } of parameters) {
+    const value = args[argument];
+    if (value === undefined) continue;
+    if (place === "path") segments.set(name, write(value).join(""));
+    else if (place === "cookie") cookies.push(...write(value));
+    else if (place === "header") {
+      if (value !== null) headers.set(name, write(value).join(""));
+    } else query.push(...write(value));
+  }
+  const path = fillPath(template, (name) => segments.get(name) ?? "");
+  const body = toBody(args);
+  if (body) headers.set("content-type", body.contentType);
+  return { path, headers, query, cookies, body };
+}

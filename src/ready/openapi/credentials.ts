@@ -1,0 +1,182 @@
+/**
+ * Adds credentials to requests, by the security schemes of a document.
+ */
+import { toBase64 } from "../../core/kit/base64.ts";
+import { isToken } from "../../core/kit/http_token.ts";
+import { type Context, ToolError } from "../../library.ts";
+import { type ApiDocument, resolve, toList, toNode } from "./document.ts";
+import type { ApiOperation } from "./api_operation.ts";
+
+/** A user and a password, for the HTTP scheme `basic`. */
+export interface BasicCredential {
+  /** Name of the user. */
+  readonly username: string;
+  /** Password of the user. */
+  readonly password: string;
+}
+
+/** Returns the credential of a security scheme for a call: a token, a key, or a user and a password. */
+export type FindCredential = (
+  ctx: Context,
+  operation: ApiOperation,
+) => string | BasicCredential | undefined | Promise<string | BasicCredential | undefined>;
+
+/** The credentials by name of the security scheme. `false` means that the API needs no credential from this server. */
+export type ApiCredentials = Readonly<Record<string, FindCredential | false>>;
+
+/** A part of a request that is written last. */
+export interface Target {
+  readonly headers: Headers;
+  /** Parameters of the query, encoded. */
+  readonly query: string[];
+  /** Cookies, as pairs of name and value. */
+  readonly cookies: string[];
+}
+
+/** A scheme that an operation uses. */
+export interface Scheme {
+  readonly name: string;
+  /** The header, parameter or cookie with the credential. Arguments cannot set it. */
+  readonly place: "header" | "query" | "cookie";
+  readonly key: string;
+  readonly find: FindCredential;
+  /** Writes a credential. Returns the texts that must not appear in results. */
+  readonly write: (credential: string | BasicCredential, target: Target) => readonly string[];
+}
+
+/** The credentials of an operation. */
+export interface Security {
+  readonly schemes: readonly Scheme[];
+  /** Whether the operation also works without credentials. */
+  readonly isOptional: boolean;
+  /** The reason why the operation cannot be called. */
+  readonly refusal?: string;
+}
+
+/** Chooses the first alternative of an operation's `security` for which `auth` has all credentials. */
+export function readSecurity(document: ApiDocument, given: unknown, auth: ApiCredentials): Security {
+  const alternatives = toList(given ?? document.root.security).map((each) => Object.keys(toNode(each)));
+  const isOptional = alternatives.some((names) => !names.length);
+  const refusals: string[] = [];
+  for (const names of alternatives) {
+    if (!names.length) continue;
+    const schemes = names.map((name) => readScheme(document, name, auth));
+    const problem = schemes.find((scheme) => typeof scheme === "string");
+    if (problem === undefined) return { schemes: schemes.filter((scheme) => typeof scheme === "object"), isOptional };
+    refusals.push(problem);
+  }
+  const refusal = isOptional ? undefined : refusals[0];
+  return { schemes: [], isOptional, refusal };
+}
+
+/** Returns a scheme, `undefined` if it needs no credential, or the reason why it cannot be used. */
+function readScheme(document: ApiDocument, name: string, auth: ApiCredentials): Scheme | string | undefined {
+  const find = Object.hasOwn(auth, name) ? auth[name] : undefined;
+  const writing = readWriting(document, name);
+  if (find === false) return;
+  if (typeof writing === "string") return writing;
+  if (find === undefined) return `it needs credentials: add ${JSON.stringify(name)} to auth`;
+  return { name, find, ...writing };
+}
+
+/** Returns how the credential of a scheme is written, or the reason why it cannot be written. */
+function readWriting(document: ApiDocument, name: string): Pick<Scheme, "place" | "key" | "write"> | string {
+  const found = toNode(toNode(document.root.components).securitySchemes);
+  const { type, in: place, name: key, scheme } = resolve(document, Object.hasOwn(found, name) ? found[name] : {});
+  if (type === "apiKey" && typeof key === "string" && key) {
+    if (place === "query") return { place, key, write: (value, target) => writeQuery(key, value, target) };
+    if (place === "header" && isToken(key)) {
+      return { place, key, write: (value, { headers }) => writeHeader(headers, key, toText(value)) };
+    }
+    if (place === "cookie" && isToken(key)) {
+      return { place, key, write: (value, { cookies }) => writeCookie(key, value, cookies) };
+    }
+  }
+  const kind = type === "http" ? String(scheme).toLowerCase() : type;
+  if (kind === "basic") return { place: "header", key: "authorization", write: writeBasic };
+  if (kind === "bearer" || kind === "oauth2" || kind === "openIdConnect") {
+    return { place: "header", key: "authorization", write: writeBearer };
+  }
+  const shown = type === undefined ? "is not defined" : `has the type ${kind}, which is not supported`;
+  return `its security scheme ${JSON.stringify(name)} ${shown}`;
+}
+
+function toText(credential: string | BasicCredential): string {
+  return typeof credential === "string" ? credential : `${credential.username}:${credential.password}`;
+}
+
+function writeHeader(headers: Headers, key: string, text: string, ...secrets: readonly string[]): readonly string[] {
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
+    throw new ToolError(`Cannot send the request: the credential for the header ${key} contains a line break`);
+  }
+  headers.set(key, text);
+  return [text, ...secrets];
+}
+
+function writeQuery(key: string, credential: string | BasicCredential, { query }: Target): readonly string[] {
+  const text = toText(credential);
+  const encoded = encodeURIComponent(text);
+  const name = encodeURIComponent(key);
+  // The members of an object can be parameters with any name.
+  const others = query.flatMap((pairs) => pairs.split("&")).filter((pair) => !isNamed(pair, key));
+  query.splice(0, Infinity, ...others, `${name}=${encoded}`);
+  return [text, encoded];
+}
+
+function writeCookie(key: string, credential: string | BasicCredential, cookies: string[]): readonly string[] {
+  const text = toText(credential);
+  if (/[^\x21-\x7e]|[;,"\\]/.test(text)) {
+    throw new ToolError(`Cannot send the request: the credential for the cookie ${key} contains a separator`);
+  }
+  cookies.splice(0, Infinity, ...cookies.filter((pair) => !isNamed(pair, key)), `${key}=${text}`);
+  return [text];
+}
+
+/** Whether a pair such as `a=1` has a name, in any encoding. */
+function isNamed(pair: string, name: string): boolean {
+  const [key] = pair.split("=", 1);
+  return [...new URLSearchParams(`${key}=`).keys()].includes(name);
+}
+
+function writeBearer(credential: string | BasicCredential, { headers }: Target): readonly string[] {
+  const text = toText(credential);
+  return writeHeader(headers, "authorization", `Bearer ${text}`, text);
+}
+
+function writeBasic(credential: string | BasicCredential, { headers }: Target): readonly string[] {
+  // A text is the user and the password, such as `ada:secret`.
+  const text = toText(credential);
+  const encoded = toBase64(new TextEncoder().encode(text));
+  return writeHeader(headers, "authorization", `Basic ${encoded}`, encoded, text.slice(text.indexOf(":") + 1));
+}
+
+/**
+ * Adds the credentials of a call. Returns the texts that must not appear in results.
+ *
+ * @throws {ToolError} if there is no credential for the caller.
+ */
+export async function addCredentials(
+  { schemes, isOptional }: Security,
+  target: Target,
+  { ctx, operation }: { readonly ctx: Context; readonly operation: ApiOperation },
+): Promise<readonly string[]> {
+  const found = await Promise.all(schemes.map(async (scheme) => [scheme, await scheme.find(ctx, operation)] as const));
+  const missing = found.find(([, credential]) => credential === undefined);
+  if (missing && isOptional) return [];
+  if (missing) {
+    throw new ToolError(
+      `Cannot call ${operation.method} ${operation.path}: there is no credential for ${missing[0].name}; sign in first`,
+    );
+  }
+  return found.flatMap(([{ name, write }, credential]) => write(checkCredential(name, credential), target));
+}
+
+function checkCredential(name: string, credential: unknown): string | BasicCredential {
+  if (typeof credential === "string" && credential) return credential;
+  const { username, password }: Partial<BasicCredential> = Object(credential);
+  if (typeof username === "string" && typeof password === "string") return { username, password };
+  throw new TypeError(
+    `Cannot use the credential for ${name}: it is neither a text nor an object with username and password; ` +
+      "return undefined if there is none",
+  );
+}

@@ -1,0 +1,276 @@
+/**
+ * Turns an operation into a tool, a resource or a resource template.
+ */
+import {
+  type Context,
+  type Handler,
+  type JsonSchema,
+  resource,
+  type ResourceTemplate,
+  tool,
+  type ToolAnnotations,
+  type ToolResult,
+} from "../../library.ts";
+import { isToken } from "../../core/kit/http_token.ts";
+import { shorten } from "../../core/kit/shorten.ts";
+import { sendGuarded } from "../http_request.ts";
+import { toMessage } from "../problem.ts";
+import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
+import {
+  type NamedParameter,
+  type OperationArguments,
+  toOperationArguments,
+  writeArguments,
+  type WrittenRequest,
+} from "./arguments.ts";
+import { readBody } from "./body.ts";
+import { addCredentials, readSecurity, type Security } from "./credentials.ts";
+import type { ApiDocument } from "./document.ts";
+import type { DocumentOperation } from "./operations.ts";
+import type { ApiOperation } from "./api_operation.ts";
+import type { OpenApiOptions, OperationKind } from "./options.ts";
+import { type Parameter, readParameters } from "./parameters.ts";
+import { parsePath, type PathTemplate, toUrl } from "./path_template.ts";
+import { setPrincipal } from "./principals.ts";
+import { createCheck, readAccept, readResultSchema } from "./results.ts";
+import type { Schemas } from "./schemas.ts";
+
+/** What all operations of an API share. */
+export interface ApiParts {
+  readonly document: ApiDocument;
+  readonly schemas: { readonly arguments: Schemas; readonly results: Schemas };
+  readonly base: URL;
+  /** The start of the URIs of resources, such as `api://petstore`. */
+  readonly uri: string;
+  readonly options: OpenApiOptions;
+}
+
+/** The handler of an operation, or the reason why there is none. */
+export type MadeOperation =
+  | { readonly handler: Handler; readonly definition: object; readonly cut: number }
+  | { readonly reason: string };
+
+/** Maximum length of the description of a tool, in characters. Some clients truncate longer descriptions. */
+const MAX_DESCRIPTION = 1024;
+/** Methods that do not change anything. */
+const SAFE = ["GET", "HEAD", "OPTIONS", "QUERY"];
+
+/**
+ * Creates the handler of an operation.
+ *
+ * @throws {TypeError} if the operation cannot be a resource or template.
+ */
+export function makeOperation(
+  given: DocumentOperation,
+  kind: Exclude<OperationKind, "none">,
+  parts: ApiParts,
+): MadeOperation {
+  const { document, options } = parts;
+  const { node, shared, ...operation } = given;
+  const { method } = operation;
+  const isSafe = SAFE.includes(method);
+  if (options.readOnly && !isSafe) return { reason: "it can change data (readOnly)" };
+  if (!isToken(method) || /^(trace|track|connect)$/i.test(method)) return { reason: `no request can be a ${method}` };
+  let path: PathTemplate;
+  try {
+    path = parsePath(operation.path);
+  } catch (error) {
+    return { reason: toMessage(error) };
+  }
+  const security = readSecurity(document, node.security, options.auth ?? {});
+  if (security.refusal !== undefined) return { reason: security.refusal };
+  const hasBody = method !== "GET" && method !== "HEAD";
+  const body = readBody(document, node.requestBody, parts.schemas.arguments);
+  if (!hasBody && body?.isRequired) return { reason: `a ${method} request cannot have a body` };
+  const parameters = toSendable(readParameters(document, shared, node.parameters), path, security);
+  const sending: Sending = {
+    operation,
+    parts: { base: parts.base, options },
+    path,
+    security,
+    accept: readAccept(document, node),
+  };
+  const own = { parameters, body: hasBody ? body : undefined, isFlat: options.flatten ?? false };
+  const args = toOperationArguments(own, parts.schemas.arguments);
+  if (kind !== "tool") return makeResource(sending, args, { kind, uri: parts.uri });
+  const output = options.output ?? "none";
+  const result = output === "none" ? undefined : readResultSchema(document, node, parts.schemas.results);
+  return makeTool(sending, args, result && { schema: result, isStrict: output === "strict" });
+}
+
+/**
+ * Returns the parameters that arguments can set: not the parameters that credentials set, and every parameter of the
+ * path, also if the document forgets it.
+ */
+function toSendable(
+  parameters: readonly Parameter[],
+  { names }: PathTemplate,
+  { schemes }: Security,
+): readonly Parameter[] {
+  const isOwn = ({ place, name }: Parameter) =>
+    schemes.some((scheme) =>
+      scheme.place === place &&
+      (place === "header" ? scheme.key.toLowerCase() === name.toLowerCase() : scheme.key === name)
+    );
+  const known = parameters.filter((each) => each.place === "path" ? names.includes(each.name) : !isOwn(each));
+  const missing = names.filter((name) => !known.some((each) => each.place === "path" && each.name === name));
+  const added = readParameters(
+    { root: {}, version: "" },
+    missing.map((name) => ({ name, in: "path", schema: { type: "string" } })),
+  );
+  return [...known, ...added];
+}
+
+/** The parts of an operation from which each call makes a request. They do not refer to the document. */
+interface Sending {
+  readonly operation: ApiOperation;
+  readonly parts: Pick<ApiParts, "base" | "options">;
+  readonly path: PathTemplate;
+  readonly security: Security;
+  /** The header `Accept`. */
+  readonly accept: string;
+}
+
+async function send(
+  { operation, parts: { base, options }, security, accept }: Sending,
+  written: WrittenRequest,
+  ctx: Context,
+): Promise<Answer> {
+  const { headers, body, query, cookies } = written;
+  if (!headers.has("accept")) headers.set("accept", accept);
+  const secrets = await addCredentials(security, written, { ctx, operation });
+  if (cookies.length) headers.set("cookie", cookies.join("; "));
+  const url = toUrl(base, written.path, query);
+  const request = new Request(url, { method: operation.method, headers, body: body?.body, signal: ctx.signal });
+  // A blob or text without a type would get a type of its own.
+  if (!body) request.headers.delete("content-type");
+  const { fetch, maxBytes, allowPrivate, timeoutMs } = options;
+  const response = await sendGuarded(request, {
+    maxBytes,
+    allowPrivate,
+    timeoutMs: typeof timeoutMs === "function" ? timeoutMs(operation) : timeoutMs,
+    fetch: fetch && ((request) => {
+      setPrincipal(request, ctx.principal);
+      return fetch(request);
+    }),
+  });
+  return { response, url: url.origin + url.pathname, secrets, ctx };
+}
+
+interface Result {
+  readonly schema: JsonSchema;
+  readonly isStrict: boolean;
+}
+
+function makeTool(sending: Sending, args: OperationArguments, result: Result | undefined): MadeOperation {
+  const { operation, path } = sending;
+  const { parameters, toBody } = args;
+  const { name, summary, tags } = operation;
+  let check: CheckJson | undefined;
+  const toCheck = () => check ??= result && createCheck(result.schema, `tool ${name}`, result.isStrict);
+  const definition = {
+    name,
+    title: summary && shorten(summary, 200),
+    description: describe(operation),
+    annotations: toHints(operation.method),
+    input: args.schema,
+    ...result?.isStrict ? { output: result.schema } : {},
+  };
+  const run = async (input: Readonly<Record<string, unknown>>, ctx: Context): Promise<ToolResult> => {
+    const written = writeArguments(input, { parameters, toBody }, path);
+    return await toResult({ ...await send(sending, written, ctx), check: toCheck() });
+  };
+  try {
+    return { handler: tool({ ...definition, tags, run }), definition, cut: args.cut };
+  } catch {
+    // The schema has a part that the validator does not take. The API validates the arguments itself.
+    const input = toLoose(args.schema);
+    const loose = { ...definition, input, output: undefined };
+    return { handler: tool({ ...loose, tags, run }), definition: loose, cut: args.cut + 1 };
+  }
+}
+
+/** Returns a schema with only the names of the arguments. */
+function toLoose({ properties, required }: JsonSchema): JsonSchema {
+  const names = Object.keys(Object(properties));
+  return { type: "object", properties: Object.fromEntries(names.map((name) => [name, {}])), required };
+}
+
+function describe({ method, path, summary, description, isDeprecated }: ApiOperation): string {
+  const [text = `${method} ${path}`] = [description, summary].filter((each) => each !== undefined);
+  const isRepeated = summary === undefined || text.startsWith(summary.replace(/\.$/, ""));
+  const whole = isRepeated ? text : `${summary.replace(/[.:]?$/, ".")} ${text}`;
+  return shorten(isDeprecated ? `Deprecated. ${whole}` : whole, MAX_DESCRIPTION - 1);
+}
+
+function toHints(method: string): ToolAnnotations {
+  if (SAFE.includes(method)) return { readOnlyHint: true };
+  if (method === "PUT" || method === "DELETE") {
+    return { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
+  }
+  return { readOnlyHint: false };
+}
+
+interface ResourceOptions {
+  readonly kind: "resource" | "template";
+  readonly uri: string;
+}
+
+function makeResource(
+  sending: Sending,
+  args: OperationArguments,
+  { kind, uri: start }: ResourceOptions,
+): MadeOperation {
+  const { operation, path } = sending;
+  const { name, method, summary, tags, id } = operation;
+  const refuse = (state: string) => new TypeError(`Cannot make a ${kind} of ${id}: ${state}`);
+  if (method !== "GET") throw refuse(`it is a ${method} operation; make it a tool`);
+  const shown = args.parameters.filter(({ place }) => place === "path" || place === "query");
+  const hidden = args.parameters.find(({ place, isRequired }) => isRequired && place !== "path" && place !== "query");
+  if (hidden) throw refuse(`it requires the ${hidden.place} ${hidden.name}; make it a tool`);
+  const required = shown.find(({ isRequired }) => isRequired);
+  if (kind === "resource" && required) throw refuse(`it requires ${required.name}; make it a template`);
+  const used = kind === "resource" ? [] : shown;
+  const uri = `${start}${toUriPath(path, used)}`;
+  const description = describe(operation);
+  const definition = { uri, name, title: summary && shorten(summary, 200), description };
+  const { parameters, toBody } = args;
+  const read = async (given: Readonly<Record<string, unknown>>, ctx: Context, readUri: string) => {
+    const input = Object.fromEntries(used.map(({ argument }) => [argument, given[toVariable(argument)]]));
+    const written = writeArguments(input, { parameters, toBody }, path);
+    return await toContents(await send(sending, written, ctx), readUri);
+  };
+  if (!isTemplate(uri)) {
+    return {
+      handler: resource({ ...definition, uri, tags, read: (uri, ctx) => read({}, ctx, uri) }),
+      definition,
+      cut: 0,
+    };
+  }
+  const handler: ResourceTemplate<Readonly<Record<string, string>>> = resource({
+    ...definition,
+    uri,
+    tags,
+    read: (variables, ctx) => read(variables, ctx, handler.uri(variables)),
+  });
+  return { handler, definition, cut: 0 };
+}
+
+function isTemplate(uri: string): uri is `${string}{${string}}` {
+  return uri.includes("{");
+}
+
+/** Returns the path of a URI template. */
+function toUriPath({ pieces }: PathTemplate, parameters: readonly NamedParameter[]): string {
+  const path = pieces.map((piece) => {
+    if (typeof piece === "string") return piece;
+    const parameter = parameters.find(({ place, name }) => place === "path" && name === piece.name);
+    return `{${toVariable(parameter?.argument ?? piece.name)}}`;
+  }).join("");
+  const query = parameters.filter(({ place }) => place === "query").map(({ argument }) => toVariable(argument));
+  return query.length ? `${path}{?${query.join(",")}}` : path;
+}
+
+function toVariable(argument: string): string {
+  return argument.replace(/[^\w]/g, "_");
+}

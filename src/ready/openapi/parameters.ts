@@ -1,0 +1,155 @@
+/**
+ * Reads the parameters of operations.
+ */
+import { isToken } from "../../core/kit/http_token.ts";
+import { ToolError } from "../../library.ts";
+import { isJsonType } from "../http_body.ts";
+import { encodeArgument, toArgumentText } from "../tool_input.ts";
+import { type ApiDocument, type Node, resolve, toList, toNode, toText } from "./document.ts";
+import { type Style, toStyledHeader, toStyledPairs, toStyledSegment } from "./styles.ts";
+import { TABS } from "./swagger.ts";
+
+/** The place of a parameter in a request. */
+export type Place = "path" | "query" | "querystring" | "header" | "cookie";
+
+/** A parameter of an operation. */
+export interface Parameter {
+  readonly name: string;
+  readonly place: Place;
+  readonly isRequired: boolean;
+  readonly description?: string;
+  /** The schema in the document. */
+  readonly schema: unknown;
+  /** Writes a value: pairs of a query, a part of a path, or the text of a header or cookie. */
+  readonly write: (value: unknown) => readonly string[];
+}
+
+const PLACES: readonly string[] = ["path", "query", "querystring", "header", "cookie"];
+
+/**
+ * Headers that operations do not set with arguments. The specification ignores the first three; the others belong to
+ * the connection, or to the credentials.
+ */
+const OWN_HEADERS =
+  /^(accept|content-type|authorization|host|cookie|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-length|proxy-.*)$/i;
+
+/** The default style of each place. */
+const STYLES: Readonly<Record<Place, string>> = {
+  path: "simple",
+  query: "form",
+  querystring: "form",
+  header: "simple",
+  cookie: "form",
+};
+
+/** Reads the parameters of a path and of an operation, which take precedence. Leaves out what cannot be sent. */
+export function readParameters(document: ApiDocument, ...lists: readonly unknown[]): readonly Parameter[] {
+  const parameters = new Map<string, Parameter>();
+  for (const each of lists.flatMap(toList)) {
+    const parameter = readParameter(document, resolve(document, each));
+    if (parameter) parameters.set(`${parameter.place} ${parameter.name}`, parameter);
+  }
+  return [...parameters.values()];
+}
+
+function readParameter(document: ApiDocument, given: Node): Parameter | undefined {
+  const { name, in: place } = given;
+  if (typeof name !== "string" || !name || !isPlace(place)) return;
+  if (place === "header" && (OWN_HEADERS.test(name) || !isToken(name))) return;
+  if (place === "cookie" && !isToken(name)) return;
+  const [mediaType, media] = Object.entries(toNode(given.content))[0] ?? [];
+  return {
+    name,
+    place,
+    isRequired: place === "path" || given.required === true,
+    description: toText(given.description),
+    schema: withExample(mediaType === undefined ? given.schema : resolve(document, media).schema, given),
+    write: toWriter(name, place, { style: readStyle(given, place), mediaType }),
+  };
+}
+
+function isPlace(value: unknown): value is Place {
+  return PLACES.includes(String(value));
+}
+
+/** Adds the example of a parameter to its schema. */
+function withExample(schema: unknown, { example, examples }: Node): unknown {
+  const [first] = Object.values(toNode(examples));
+  const value = example ?? toNode(first).value;
+  if (value === undefined || typeof schema === "boolean" || toNode(schema).examples !== undefined) return schema;
+  return { ...toNode(schema), examples: [value] };
+}
+
+/** Reads how a parameter, or a field of a form, is written. */
+export function readStyle(given: Node, place: Place): Style {
+  const isTabs = given[TABS] === true;
+  const style = isTabs ? "tabDelimited" : toText(given.style) ?? STYLES[place];
+  // A list that is separated by tabs is written as a whole.
+  const isExploded = typeof given.explode === "boolean" && !isTabs
+    ? given.explode
+    : style === "form" || style === "cookie" || style === "deepObject";
+  return { style, isExploded, allowsReserved: place === "query" && given.allowReserved === true };
+}
+
+interface Writing {
+  readonly style: Style;
+  /** The media type of a parameter with `content`. */
+  readonly mediaType?: string;
+}
+
+function toWriter(name: string, place: Place, { style, mediaType }: Writing): Parameter["write"] {
+  const isJson = mediaType !== undefined && isJsonType(mediaType);
+  const toContent = mediaType === undefined ? undefined : isJson ? toJsonText : toArgumentText;
+  if (place === "querystring") return toQueryString(isJson);
+  if (place === "query") {
+    return toContent
+      ? (value) => [`${encodeArgument(name)}=${encodeArgument(toContent(value))}`]
+      : (value) => toStyledPairs(name, value, style);
+  }
+  if (place === "path") {
+    return (value) => [toContent ? encodeArgument(toContent(value)) : toStyledSegment(name, value, style)];
+  }
+  if (place === "header") return (value) => [toHeaderValue(name, toContent?.(value) ?? toStyledHeader(value, style))];
+  // The style `cookie` of version 3.2 does not encode values.
+  if (style.style === "cookie") return (value) => toPlainCookies(name, value, style);
+  if (toContent) return (value) => [`${name}=${encodeArgument(toContent(value))}`];
+  return (value) => toStyledPairs(name, value, style);
+}
+
+/** Writes the whole query: as JSON, or as the pairs of an object. */
+function toQueryString(isJson: boolean): Parameter["write"] {
+  if (isJson) return (value) => [encodeArgument(toJsonText(value))];
+  return (value) =>
+    typeof value === "string"
+      ? [encodeArgument(value)]
+      : Object.entries(toNode(value)).flatMap(([name, each]) =>
+        toStyledPairs(name, each, { style: "form", isExploded: true })
+      );
+}
+
+/** Converts a value to JSON. A string that is not a JSON text itself becomes a JSON string. */
+export function toJsonText(value: unknown): string {
+  return JSON.stringify(value) ?? "null";
+}
+
+/** @throws {ToolError} if the text cannot be the value of a header. */
+function toHeaderValue(name: string, text: string): string {
+  const [odd] = /[^\t\x20-\x7e\x80-\xff]/.exec(text) ?? [];
+  if (odd === undefined) return text;
+  throw new ToolError(
+    `Cannot send the request: the header ${name} would contain ${JSON.stringify(odd)}; remove this character`,
+  );
+}
+
+function toPlainCookies(name: string, value: unknown, style: Style): readonly string[] {
+  const isEmpty = value === null || typeof value === "object" && !Object.keys(value).length;
+  if (isEmpty) return [];
+  const parts = style.isExploded && typeof value === "object" ? Object.entries(value) : [[name, value] as const];
+  return parts.map(([key, each]) => {
+    const text = toStyledHeader(each, style);
+    if (/^[\x21\x23-\x3a\x3c-\x5b\x5d-\x7e]*$/.test(text) && isToken(key)) {
+      return `${Array.isArray(value) ? name : key}=${text}`;
+    }
+    throw new ToolError(`Cannot send the request: the cookie ${name} would contain a separator; use plain characters`);
+  });
+}

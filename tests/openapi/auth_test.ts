@@ -1,0 +1,221 @@
+// Tests of the credentials that `openapi()` adds to requests, and of apps in the same process.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { openapi, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
+import { withApi } from "../ready/api.ts";
+import { toDocument, withEcho } from "./echo.ts";
+
+const securitySchemes = {
+  bearer: { type: "http", scheme: "bearer" },
+  basic: { type: "http", scheme: "Basic" },
+  oauth: { type: "oauth2", flows: {} },
+  oidc: { type: "openIdConnect", openIdConnectUrl: "https://id.example/" },
+  header: { type: "apiKey", in: "header", name: "X-Key" },
+  query: { type: "apiKey", in: "query", name: "api_key" },
+  cookie: { type: "apiKey", in: "cookie", name: "session" },
+  digest: { type: "http", scheme: "digest" },
+  tls: { type: "mutualTLS" },
+};
+const components = { securitySchemes };
+const SECRET = "secret+/=&value";
+const toSecurity = (...alternatives: readonly (readonly string[])[]) => ({
+  security: alternatives.map((names) => Object.fromEntries(names.map((name) => [name, []]))),
+});
+
+Deno.test("each kind of credential is written in its place, after the arguments", async () => {
+  const names = ["bearer", "basic", "oauth", "oidc", "header", "query"];
+  const parameters = [
+    ...["X-Key", "Authorization", "other"].map((name) => ({ name, in: "header", schema: { type: "string" } })),
+    ...["api_key", "q"].map((name) => ({ name, in: "query", schema: { type: "string" } })),
+    ...["session", "seen"].map((name) => ({ name, in: "cookie", schema: { type: "string" } })),
+  ];
+  const operations = Object.fromEntries(
+    [...names, "cookie"].map((name) => [name, { ...toSecurity([name]), parameters }]),
+  );
+  const document = toDocument({ ...operations, both: { ...toSecurity(["header", "query"]), parameters } }, {
+    components,
+  });
+  const auth = {
+    ...Object.fromEntries(names.map((name) => [name, () => Promise.resolve(SECRET)])),
+    basic: () => ({ username: "ada", password: "päss:word" }),
+    cookie: () => "abc%20def",
+  };
+  await withEcho(document, { auth }, async ({ send, client }) => {
+    const args = { "X-Key": "forged", api_key: "forged", session: "forged" };
+    for (const { name, inputSchema } of await client.listTools()) {
+      const own = Object.keys(args).filter((each) => Object.hasOwn(Object(inputSchema.properties), each));
+      const given = Object.fromEntries(own.map((each) => [each, "mine"]));
+      const { headers, target } = await send(name, { ...given, q: "1", seen: "yes", other: "o" });
+      const found = [headers.authorization, headers["x-key"], new URL(target, "http://a").searchParams.get("api_key")];
+      const expected: Record<string, readonly (string | null | undefined)[]> = {
+        basic: [`Basic ${btoa(unescape(encodeURIComponent("ada:päss:word")))}`, "mine", "mine"],
+        header: [undefined, SECRET, "mine"],
+        query: [undefined, "mine", SECRET],
+        both: [undefined, SECRET, SECRET],
+        cookie: [undefined, "mine", "mine"],
+      };
+      assertEquals(found, expected[name] ?? [`Bearer ${SECRET}`, "mine", "mine"], name);
+      const cookies = name === "cookie" ? "seen=yes; session=abc%20def" : "session=mine; seen=yes";
+      assertEquals(headers.cookie, cookies, name);
+    }
+  });
+});
+
+Deno.test("an operation without a usable credential is left out with the reason, unless it also works without", async () => {
+  const document = toDocument({
+    known: toSecurity(["digest"], ["header"]),
+    unknown: toSecurity(["other"]),
+    missing: toSecurity(["query"]),
+    half: toSecurity(["header", "query"]),
+    tls: toSecurity(["tls"]),
+    digest: toSecurity(["digest"]),
+    optional: toSecurity(["query"], []),
+    open: { security: [] },
+    inherited: {},
+    none: toSecurity(["cookie"]),
+  }, { components, security: [{ bearer: [] }] });
+  await withEcho(document, { auth: { header: () => "k", digest: () => "x", cookie: false } }, async ({ api, send }) => {
+    const reasons = Object.fromEntries(api.operations.map(({ id, kind, reason }) => [id, reason ?? kind]));
+    assertEquals(reasons, {
+      known: "tool",
+      unknown: sentence("other", "not defined"),
+      missing: sentence("query", "auth"),
+      half: sentence("query", "auth"),
+      tls: sentence("tls", "mutualTLS"),
+      digest: sentence("digest"),
+      optional: "tool",
+      open: "tool",
+      inherited: sentence("bearer", "auth"),
+      none: "tool",
+    });
+    assertEquals((await send("optional")).target, "/optional");
+    assertEquals((await send("known")).headers["x-key"], "k");
+    assertEquals((await send("none")).headers.cookie, undefined);
+  });
+});
+
+Deno.test("a call without a credential fails, and a credential that cannot be sent does too", async () => {
+  const document = toDocument({
+    a: toSecurity(["header"]),
+    optional: toSecurity(["header"], []),
+  }, { components });
+  let credential: unknown;
+  await withEcho(
+    document,
+    { auth: { header: () => credential as never }, observer: { fault: () => {} } },
+    async ({ call, received, send }) => {
+      assertEquals((await call("a")).text, sentence("GET /a", "header"));
+      assertEquals((await send("optional")).headers["x-key"], undefined);
+      assertEquals(received.length, 1);
+      credential = "a\r\nx-other: b";
+      assertEquals((await call("a")).text, sentence("line break"));
+      for (credential of [{}, 7, "", null]) {
+        // The author's own function fails, so the client gets only an error id.
+        assert(/Internal error/.test((await call("a")).text), String(credential));
+      }
+      assertEquals(received.length, 1);
+    },
+  );
+});
+
+Deno.test("hostile: the members of an object cannot replace or double a credential", async () => {
+  const object = { type: "object", additionalProperties: { type: "string" } };
+  const whole = [{
+    name: "all",
+    in: "querystring",
+    content: { "application/x-www-form-urlencoded": { schema: object } },
+  }];
+  const document = toDocument({
+    query: { ...toSecurity(["query"]), parameters: [{ name: "filter", in: "query", schema: object }] },
+    whole: { ...toSecurity(["query"]), parameters: whole },
+    cookie: { ...toSecurity(["cookie"]), parameters: [{ name: "filter", in: "cookie", schema: object }] },
+  }, { components });
+  await withEcho(document, { auth: { query: () => "mine", cookie: () => "mine" } }, async ({ send }) => {
+    assertEquals((await send("query", { filter: { api_key: "forged", a: "1" } })).target, "/query?a=1&api_key=mine");
+    assertEquals((await send("whole", { all: { api_key: "forged", a: "1" } })).target, "/whole?a=1&api_key=mine");
+    const { headers } = await send("cookie", { filter: { session: "forged", a: "1" } });
+    assertEquals(headers.cookie, "a=1; session=mine");
+  });
+});
+
+Deno.test("hostile: no credential appears in a result, in an error, or on another origin", async () => {
+  const document = toDocument(
+    Object.fromEntries(["bearer", "header", "query", "cookie", "basic"].map((name) => [name, toSecurity([name])])),
+    { components },
+  );
+  const secret = "s3cr3t-t0ken-value";
+  const auth = {
+    ...Object.fromEntries(["bearer", "header", "query", "cookie"].map((name) => [name, () => secret])),
+    basic: () => `ada:${secret}`,
+  };
+  const seen: string[] = [];
+  await withApi((request) => {
+    seen.push(JSON.stringify([request.url, ...request.headers]));
+    return new Response("other");
+  }, async (other) => {
+    for (const mode of ["echo", "fail", "leave", "tls"]) {
+      await withApi(async (request) => {
+        const echo = JSON.stringify([request.url, ...request.headers]);
+        if (mode === "leave") return new Response(null, { status: 307, headers: { location: `http://${other}/x` } });
+        const link = `<${request.url}&page=2>; rel="next"`;
+        return await Promise.resolve(new Response(echo, { status: mode === "fail" ? 500 : 200, headers: { link } }));
+      }, async (host) => {
+        const faults: string[] = [];
+        const api = openapi(document, {
+          auth,
+          baseUrl: `${mode === "tls" ? "https" : "http"}://${host}`,
+          allowPrivate: [host, other],
+        });
+        const observer = {
+          fault: (event: object) => void faults.push(JSON.stringify(event, Object.getOwnPropertyNames)),
+        };
+        const server = createServer({ name: "s", version: "1.0.0", handlers: [api], observer });
+        await using client = await connectTest(server);
+        for (const name of Object.keys(auth)) {
+          const result = await client.callTool(name).catch(({ message }) => message);
+          const text = JSON.stringify([result, faults]);
+          assert(!text.includes(secret) && !text.includes(btoa(`ada:${secret}`)), `${mode} ${name} ${text}`);
+        }
+      });
+    }
+  });
+  assertEquals(seen.length, 5);
+  assert(!seen.some((each) => each.includes(secret) || each.includes(btoa(`ada:${secret}`))), seen.join());
+});
+
+Deno.test("an app in this process gets the caller, and no client can forge it", async () => {
+  const app = {
+    fetch(request: Request): Response {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/old") return Response.redirect("http://localhost/me");
+      return Response.json({ id: principalOf(request)?.id, forged: request.headers.get("x-principal") });
+    },
+  };
+  const header = [{ name: "x-principal", in: "header", schema: { type: "string" } }];
+  const document = toDocument({ me: { parameters: header }, old: {} });
+  const api = openapi(document, { fetch: app.fetch });
+  const direct = tool({ name: "direct", run: async () => await app.fetch(new Request("http://localhost/me")).json() });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [api, direct] });
+  await using ada = await connectTest(server, { principal: { id: "ada" } });
+  await using nobody = await connectTest(server);
+  const me = async (client: typeof ada, name: string, args = {}) =>
+    (await client.callTool(name, args)).structuredContent;
+  assertEquals(await me(ada, "me", { "x-principal": "eve" }), { id: "ada", forged: "eve" });
+  assertEquals(await me(ada, "old"), { id: "ada", forged: null });
+  assertEquals(await me(nobody, "me"), { forged: null });
+  assertEquals(await me(ada, "direct"), { forged: null });
+});
+
+Deno.test("a document states its servers and security schemes, which are only proposals", () => {
+  const document = toDocument({ a: { tags: ["x"] } }, {
+    components,
+    servers: [{ url: "http://169.254.169.254/latest" }, { url: "/v1" }, {}, 7],
+  });
+  const { servers, schemes, title, version, format, operations } = readOpenApi(document);
+  assertEquals([title, version, format], ["Echo", "1.0.0", "3.1.0"]);
+  assertEquals(servers, ["http://169.254.169.254/latest", "/v1"]);
+  assertEquals(schemes[0], { name: "bearer", type: "http bearer" });
+  assertEquals(operations.map(({ id, method, path, tags }) => [id, method, path, tags]), [["a", "GET", "/a", ["x"]]]);
+});

@@ -58,7 +58,7 @@ export function toResultBehaviours({ wire, seen }: Evidence): Behaviours {
     structuredOnly: has(seen.get("quiet"), "QUIET-MARK") ? "seen" : "lost",
     image: toImage(seen.get("picture")),
     objectWithImage: toObjectWithImage(seen.get("chart")),
-    link: has(seen.get("link"), "LINK-MARK") ? "seen" : "lost",
+    link: has(seen.get("link"), "probe://static") ? "seen" : "lost",
     textBesideLink: has(seen.get("linked"), "BESIDE-MARK") ? "seen" : "lost",
     embedded: has(seen.get("embedded"), "EMBEDDED-MARK") ? "seen" : "lost",
     form: toAction(seen.get("ask"), "ASK-MARK", capabilities.elicitation !== undefined),

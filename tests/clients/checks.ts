@@ -2,8 +2,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Evidence, toResultBehaviours } from "./behaviours.ts";
 import { OFFICIAL_TOOLS, TOOLS } from "./script.ts";
-import type { Connection } from "./session.ts";
-import { countCalls, toResults, type WireEntry } from "./wire.ts";
+import type { Observation } from "./observation.ts";
+import type { Connection } from "./teed_server.ts";
+import { countCalls, toResults } from "./wire.ts";
 
 /** The outcome of a check. */
 export interface Check {
@@ -12,14 +13,9 @@ export interface Check {
   readonly failure?: string;
 }
 
-/** Checks a conversation. `unfinished` is the reason why the client did not end by itself. */
+/** Checks what was seen over a connection. */
 export function toChecks(
-  { connection: { probe }, evidence, entries, unfinished }: {
-    readonly connection: Connection;
-    readonly evidence: Evidence;
-    readonly entries: readonly WireEntry[];
-    readonly unfinished?: string;
-  },
+  { connection: { probe }, evidence, entries, unfinished }: Observation & { readonly connection: Connection },
 ): readonly Check[] {
   const { number, error, textBesideLink, closedStream } = toResultBehaviours(evidence);
   const names = evidence.tools.map(({ name }) => name);

@@ -1,15 +1,17 @@
 // The part of the run that starts clients. run.ts starts it in a network namespace.
 import { agents } from "./agents/agents.ts";
-import type { Agent } from "./agents/agent.ts";
-import { type Behaviours, toAgentBehaviours } from "./behaviours.ts";
+import { converse } from "./agent_session.ts";
+import { type Behaviours, type Evidence, toAgentBehaviours, toResultBehaviours } from "./behaviours.ts";
 import { type Check, toChecks } from "./checks.ts";
-import { toEvidence } from "./evidence.ts";
+import { runFramework } from "./framework_session.ts";
+import { frameworks } from "./frameworks/frameworks.ts";
 import { requireIsolation } from "./namespace.ts";
+import type { Observation } from "./observation.ts";
 import { toPackage } from "./packages.ts";
 import { type ClientRecord, readRecords, toDifferences, writeRecords } from "./record.ts";
-import { script } from "./script.ts";
-import { type Connection, converse, type Observation } from "./session.ts";
+import type { Connection } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
+import type { WireFacts } from "./wire.ts";
 
 /** What run.ts passes on. */
 interface Request {
@@ -59,22 +61,34 @@ function toRecordCheck(seen: Behaviours, expected: Behaviours): readonly Check[]
   return [{ name: "the client behaves as recorded", ...changes.length && { failure } }];
 }
 
-async function runAgent(agent: Agent): Promise<void> {
-  const old = records[agent.name];
+/** A client of any kind. */
+interface Client {
+  readonly name: string;
+  readonly title: string;
+  readonly kind: ClientRecord["kind"];
+  readonly observe: (connection: Connection) => Promise<Observation>;
+  readonly toBehaviours: (evidence: Evidence) => Behaviours;
+}
+
+async function runClient({ name, title, kind, observe, toBehaviours }: Client): Promise<void> {
+  const old = records[name];
   let [http, stdio, official]: Behaviours[] = [{}, {}, {}];
-  for (const connection of [...CONNECTIONS, ...agent.name === ON_ALL_RUNTIMES ? OTHER_CONNECTIONS : []]) {
-    const title = `${agent.title}, ${connection.probe}, ${connection.transport}`;
+  for (const connection of [...CONNECTIONS, ...name === ON_ALL_RUNTIMES ? OTHER_CONNECTIONS : []]) {
+    const { probe, transport } = connection;
+    const row = `${title}, ${probe}, ${transport}`;
     try {
-      const observation = await converse(agent, { connection, script, tools });
-      const evidence = toEvidence(observation.recording, observation.wire);
-      const behaviours = toAgentBehaviours(evidence);
-      const { probe, transport } = connection;
+      const observation = await observe(connection);
+      const behaviours = toBehaviours(observation.evidence);
       const isBase = probe === "deno" && transport === "http";
       if (isBase) http = behaviours;
       const differences = toDifferences(behaviours, http);
-      if (probe === "deno" && transport === "stdio") stdio = toTransportDifferences(differences);
-      if (probe === "official") official = toOfficialDifferences(differences);
-      const seen = isBase ? http : probe === "official" ? official : toTransportDifferences(differences);
+      const seen = isBase
+        ? http
+        : probe === "official"
+        ? toOfficialDifferences(differences)
+        : toTransportDifferences(differences, observation.evidence.wire);
+      if (probe === "official") official = seen;
+      if (probe === "deno" && transport === "stdio") stdio = seen;
       const expected = isBase
         ? old?.behaviours
         : probe === "official"
@@ -82,33 +96,23 @@ async function runAgent(agent: Agent): Promise<void> {
         : transport === "stdio"
         ? old?.stdio
         : {};
-      const checks = toChecks({
-        ...{ connection, evidence, entries: observation.entries },
-        unfinished: toUnfinished(observation),
-      });
-      report(title, [...checks, ...toRecordCheck(seen, expected ?? {})], observation.ended.output);
+      const checks = [...toChecks({ connection, ...observation }), ...toRecordCheck(seen, expected ?? {})];
+      report(row, checks, observation.output);
     } catch (error) {
-      report(title, [{ name: "the client starts", failure: String(error) }], "");
+      report(row, [{ name: "the client starts", failure: String(error) }], "");
     }
   }
-  records[agent.name] = {
-    ...{ kind: "agent", title: agent.title, ...toPackage(agent.name), date: new Date().toISOString().slice(0, 10) },
-    ...{ behaviours: http, stdio, official },
-  } satisfies ClientRecord;
+  const date = new Date().toISOString().slice(0, 10);
+  records[name] = { kind, title, ...toPackage(name), date, behaviours: http, stdio, official };
 }
 
-/** Returns the reason why a client did not end by itself. */
-function toUnfinished(
-  { recording: { isDone, turns, unknown }, ended: { code, isLate } }: Observation,
-): string | undefined {
-  if (isDone && !isLate) return;
-  return `${isLate ? "killed" : `exit code ${code}`} after ${turns.length} requests to the model` +
-    (unknown.length ? `, and requests for ${[...new Set(unknown)].join(", ")}` : "");
-}
-
-/** Leaves out what exists over HTTP only. */
-function toTransportDifferences({ endsSession: _, versionHeader: __, ...rest }: Behaviours): Behaviours {
-  return rest;
+/**
+ * Leaves out what exists over HTTP only, and the revision of a client that waited only some milliseconds for a server
+ * that had just been started.
+ */
+function toTransportDifferences(differences: Behaviours, { fellBack }: WireFacts): Behaviours {
+  const { endsSession: _, versionHeader: __, revision, ...rest } = differences;
+  return { ...revision !== undefined && !fellBack && { revision }, ...rest };
 }
 
 /** Leaves out what only the probe of this library has. */
@@ -134,9 +138,19 @@ for (const [name, reason] of Object.entries(tools.missing)) {
   if (Deno.env.get("REQUIRE_ALL")) counts.failed++;
   else counts.skipped++;
 }
-const waiting = agents.filter(({ name }) => names.includes(name) && tools.packages[name]);
+const clients: readonly Client[] = [
+  ...agents.map((agent): Client => ({
+    ...{ kind: "agent", name: agent.name, title: agent.title, toBehaviours: toAgentBehaviours },
+    observe: (connection) => converse(agent, connection, tools),
+  })),
+  ...frameworks.map((framework): Client => ({
+    ...{ kind: "framework", name: framework.name, title: framework.title, toBehaviours: toResultBehaviours },
+    observe: (connection) => runFramework(framework, connection, tools),
+  })),
+];
+const waiting = clients.filter(({ name }) => names.includes(name) && tools.packages[name]);
 await Promise.all(Array.from({ length: LANES }, async () => {
-  for (let agent = waiting.shift(); agent; agent = waiting.shift()) await runAgent(agent);
+  for (let client = waiting.shift(); client; client = waiting.shift()) await runClient(client);
 }));
 if (isWriting) await writeRecords(records);
 console.log(`\n${names.length} clients in ${((performance.now() - begin) / 1000).toFixed(0)} s`);

@@ -31,9 +31,9 @@ async function prepare(
     if ("folder" in client) installed[name] = client.folder;
     else missing[name] = client.missing;
   }
-  const nodeProject = `${work}/node`;
-  await install(await Deno.makeTempDir({ dir: work }), nodeProject);
-  await Deno.copyFile(`${root}tests/clients/probe/probe.ts`, `${nodeProject}/probe.ts`);
+  const npmProject = `${work}/node`;
+  await install(await Deno.makeTempDir({ dir: work }), npmProject);
+  await Deno.copyFile(`${root}tests/clients/probe/probe.ts`, `${npmProject}/probe.ts`);
   const officialProject = `${work}/official`;
   await Deno.mkdir(officialProject);
   if (installed[OFFICIAL]) {
@@ -42,7 +42,7 @@ async function prepare(
     await Deno.copyFile(`${root}tests/clients/probe/official.mjs`, `${officialProject}/official.mjs`);
   }
   return {
-    ...{ node, deno: Deno.execPath(), bun: await findBun(), nodeProject, officialProject, work, missing },
+    ...{ node, deno: Deno.execPath(), bun: await findBun(), npmProject, officialProject, work, missing },
     packages: installed,
   };
 }

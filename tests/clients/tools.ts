@@ -7,7 +7,7 @@ export interface Tools {
   /** `undefined` if Bun is not installed. */
   readonly bun?: string;
   /** The folder of the project in which the npm package of the library is installed. */
-  readonly nodeProject: string;
+  readonly npmProject: string;
   /** The folder of the project with the server of the official SDK. */
   readonly officialProject: string;
   /** The folder for the homes of clients, and for logs. */

@@ -19,6 +19,8 @@ export const HEADERS = ["mcp-protocol-version", "mcp-session-id", "mcp-method", 
 export interface WireFacts {
   /** The revision in which the client calls tools. */
   readonly revision?: string;
+  /** Whether the client asked for a newer revision, and did not wait for the response. */
+  readonly fellBack: boolean;
   readonly clientInfo?: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** The number of requests and notifications of the client, by method. */
@@ -46,6 +48,7 @@ export function toFacts(entries: readonly WireEntry[]): WireFacts {
   const later = ofClient.filter(({ http, message }) => http === "POST" && message?.method !== "initialize");
   return {
     revision: call?.params?._meta?.[`${META}protocolVersion`] ?? negotiated?.message.result.protocolVersion,
+    fellBack: initialize !== undefined && methods.has("server/discover"),
     clientInfo: meta?.[`${META}clientInfo`] ?? initialize?.params?.clientInfo,
     capabilities: meta?.[`${META}clientCapabilities`] ?? initialize?.params?.capabilities ?? {},
     methods,

@@ -76,7 +76,9 @@ function collect(value: unknown, texts: string[], counts: { images: number; file
   const type = String(members.get("type"));
   const inline = Object(members.get("inlineData") ?? members.get("inline_data"));
   const mediaType = String(inline.mimeType ?? inline.mime_type ?? "");
-  if (["image", "image_url", "input_image"].includes(type) || mediaType.startsWith("image/")) counts.images++;
+  const isImage = ["image", "image_url", "input_image"].includes(type) ||
+    members.has("format") && members.has("source");
+  if (isImage || mediaType.startsWith("image/")) counts.images++;
   else if (["document", "file", "input_file"].includes(type) || mediaType) counts.files++;
   else for (const [name, member] of members) if (!UNREAD.includes(name)) collect(member, texts, counts);
 }

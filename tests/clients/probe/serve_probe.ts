@@ -1,15 +1,5 @@
-// Serves the probe over HTTP, and finds the commands that start it on each runtime. Deno only.
+// Serves a probe over HTTP. Deno only.
 import { findFreePort, root } from "../../support/processes.ts";
-
-export type ProbeKind = "deno" | "bun" | "node" | "official";
-
-/** The commands of the probe on one runtime. */
-export interface ProbeCommands {
-  /** The command that runs the program of the library. */
-  readonly program: readonly string[];
-  /** The server file. */
-  readonly file: string;
-}
 
 /** A served probe. Disposing ends the process. */
 export interface ServedProbe extends AsyncDisposable {

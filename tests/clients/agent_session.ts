@@ -12,7 +12,8 @@ import { toFacts } from "./wire.ts";
 
 /** Seconds after which a conversation is ended. */
 const SECONDS = 240;
-const PROMPT = "Call the tools of the server probe.";
+/** The prompt of every conversation. */
+export const PROMPT = "Call the tools of the server probe.";
 
 /** Holds a conversation. `mcp install` configures the agent. */
 export async function converse(agent: Agent, connection: Connection, tools: Tools): Promise<Observation> {

@@ -84,6 +84,6 @@ function toLine(text: string): readonly Line[] {
 }
 
 function toResultSeen(value: unknown): Seen {
-  const { isError, status } = Object(value);
+  const { isError, status } = Object(Object(value).toolResult ?? value);
   return toSeen(value, { isError: isError === true || status === "error" });
 }

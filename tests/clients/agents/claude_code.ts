@@ -17,6 +17,8 @@ export const claudeCode: Agent = {
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
   }),
+  // The command signs in only in a terminal, which the program `script` creates.
+  toSignIn: ({ packages }) => ["script", "-qec", `'${packages}/node_modules/.bin/claude' mcp login probe`, "/dev/null"],
   toCommand: ({ packages }, prompt) => [
     `${packages}/node_modules/.bin/claude`,
     ...["-p", prompt, "--model", "claude-sonnet-4-5", "--allowedTools", "mcp__probe,ToolSearch"],

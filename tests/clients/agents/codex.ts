@@ -21,6 +21,7 @@ env_key = "FAKE_KEY"
 `,
     ),
   toEnv: () => ({ FAKE_KEY: "dummy" }),
+  toSignIn: ({ packages }) => [`${packages}/node_modules/.bin/codex`, "mcp", "login", "probe"],
   toCommand: ({ packages }, prompt) => [
     `${packages}/node_modules/.bin/codex`,
     // Without this option, Codex sends the first prompt before a slow server has started.

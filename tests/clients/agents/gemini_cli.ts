@@ -15,6 +15,7 @@ export const geminiCli: Agent = {
     ...{ GEMINI_API_KEY: "dummy", GOOGLE_GEMINI_BASE_URL: model, GEMINI_CLI_TRUST_WORKSPACE: "true" },
     GEMINI_CLI_NO_RELAUNCH: "1",
   }),
+  toSignIn: () => [],
   toCommand: ({ packages }, prompt) => [
     `${packages}/node_modules/.bin/gemini`,
     ...["-p", prompt, "-m", "gemini-2.5-flash", "--yolo"],

@@ -29,5 +29,6 @@ export const opencode: Agent = {
     ...{ OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1" },
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
   }),
+  toSignIn: ({ packages }) => [`${packages}/node_modules/.bin/opencode`, "mcp", "auth", "probe"],
   toCommand: ({ packages }, prompt) => [`${packages}/node_modules/.bin/opencode`, "run", prompt],
 };

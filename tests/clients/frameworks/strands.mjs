@@ -12,7 +12,7 @@ await play({
     const stream = find(tools, name).stream({ toolUse: { name, toolUseId: name, input: args } });
     for (;;) {
       const { done, value } = await stream.next();
-      if (done) return value.toolResult ?? value;
+      if (done) return value;
     }
   },
 });

@@ -15,9 +15,20 @@ const SECONDS = 240;
 /** The prompt of every conversation. */
 export const PROMPT = "Call the tools of the server probe.";
 
+/** What a client needs for one of several attempts. */
+export interface Attempt {
+  readonly tools: Tools;
+  /** The number of the attempt, from 1. Each attempt has a folder of its own. */
+  readonly attempt: number;
+}
+
 /** Holds a conversation. `mcp install` configures the agent. */
-export async function converse(agent: Agent, connection: Connection, tools: Tools): Promise<Observation> {
-  const folder = `${tools.work}/${agent.name}-${connection.probe}-${connection.transport}`;
+export async function converse(
+  agent: Agent,
+  connection: Connection,
+  { tools, attempt }: Attempt,
+): Promise<Observation> {
+  const folder = `${tools.work}/${agent.name}-${connection.probe}-${connection.transport}-${attempt}`;
   const place = await createPlace(agent, { tools, folder });
   await using model = await startModel(script);
   await using server = await openServer(connection, { tools, folder });

@@ -1,5 +1,5 @@
 // Runs the program of a framework, which calls the probe, and reads what the framework returns.
-import { createPlace, toUnfinished, writeLogs } from "./agent_session.ts";
+import { type Attempt, createPlace, toUnfinished, writeLogs } from "./agent_session.ts";
 import type { Evidence } from "./behaviours.ts";
 import { toEvidence } from "./evidence.ts";
 import type { Framework } from "./frameworks/frameworks.ts";
@@ -9,17 +9,20 @@ import type { Observation } from "./observation.ts";
 import { type Ended, runProgram, toEnvironment } from "./programs.ts";
 import { script } from "./script.ts";
 import { type Connection, openServer, toStdioCommand } from "./teed_server.ts";
-import type { Tools } from "./tools.ts";
 import { toFacts, type WireFacts } from "./wire.ts";
 
 const SECONDS = 120;
 const PROGRAMS = new URL("frameworks/", import.meta.url);
 
 /** Runs the program of a framework. */
-export async function runFramework(framework: Framework, connection: Connection, tools: Tools): Promise<Observation> {
+export async function runFramework(
+  framework: Framework,
+  connection: Connection,
+  { tools, attempt }: Attempt,
+): Promise<Observation> {
   const { name, needsModel = false } = framework;
   const { probe } = connection;
-  const folder = `${tools.work}/${name}-${probe}-${connection.transport}`;
+  const folder = `${tools.work}/${name}-${probe}-${connection.transport}-${attempt}`;
   const { home, project } = await createPlace(framework, { tools, folder });
   // A program finds the packages beside itself.
   await Deno.symlink(`${tools.packages[name]}/node_modules`, `${project}/node_modules`);

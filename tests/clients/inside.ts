@@ -6,9 +6,11 @@ import { type Check, toChecks } from "./checks.ts";
 import { runFramework } from "./framework_session.ts";
 import { frameworks } from "./frameworks/frameworks.ts";
 import { requireIsolation } from "./namespace.ts";
+import { checkGateway, GATEWAY } from "./gateway.ts";
 import type { Observation } from "./observation.ts";
 import { toPackage } from "./packages.ts";
 import { type ClientRecord, readRecords, toDifferences, writeRecords } from "./record.ts";
+import { type SignIn, signIn } from "./sign_in.ts";
 import type { Connection } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
 import type { WireFacts } from "./wire.ts";
@@ -22,6 +24,7 @@ interface Request {
 
 /** Number of clients that run at the same time. */
 const LANES = 2;
+const MAX_ATTEMPTS = 3;
 
 /** The connections of every agent. */
 const CONNECTIONS: readonly Connection[] = [
@@ -66,18 +69,32 @@ interface Client {
   readonly name: string;
   readonly title: string;
   readonly kind: ClientRecord["kind"];
-  readonly observe: (connection: Connection) => Promise<Observation>;
+  readonly observe: (connection: Connection, attempt: number) => Promise<Observation>;
   readonly toBehaviours: (evidence: Evidence) => Behaviours;
+  /** Signs in to a server that requires access tokens, if the client was seen to do this. */
+  readonly signIn?: () => Promise<SignIn>;
 }
 
-async function runClient({ name, title, kind, observe, toBehaviours }: Client): Promise<void> {
+/**
+ * Runs a client again that has called no tool: under load, some clients send the first prompt before a server has
+ * started.
+ */
+async function observeAgain({ observe }: Client, connection: Connection): Promise<Observation> {
+  for (let attempt = 1;; attempt++) {
+    const observation = await observe(connection, attempt);
+    if (observation.evidence.seen.size || attempt === MAX_ATTEMPTS) return observation;
+  }
+}
+
+async function runClient(client: Client): Promise<void> {
+  const { name, title, kind, toBehaviours, signIn } = client;
   const old = records[name];
   let [http, stdio, official]: Behaviours[] = [{}, {}, {}];
   for (const connection of [...CONNECTIONS, ...name === ON_ALL_RUNTIMES ? OTHER_CONNECTIONS : []]) {
     const { probe, transport } = connection;
     const row = `${title}, ${probe}, ${transport}`;
     try {
-      const observation = await observe(connection);
+      const observation = await observeAgain(client, connection);
       const behaviours = toBehaviours(observation.evidence);
       const isBase = probe === "deno" && transport === "http";
       if (isBase) http = behaviours;
@@ -90,7 +107,7 @@ async function runClient({ name, title, kind, observe, toBehaviours }: Client): 
       if (probe === "official") official = seen;
       if (probe === "deno" && transport === "stdio") stdio = seen;
       const expected = isBase
-        ? old?.behaviours
+        ? withoutSignIn(old?.behaviours ?? {})
         : probe === "official"
         ? old?.official
         : transport === "stdio"
@@ -102,8 +119,16 @@ async function runClient({ name, title, kind, observe, toBehaviours }: Client): 
       report(row, [{ name: "the client starts", failure: String(error) }], "");
     }
   }
+  if (signIn) {
+    const { checks, output } = await signIn().catch((error) => ({
+      checks: [{ name: "the client signs in", failure: String(error) }],
+      output: "",
+    }));
+    report(`${title}, sign-in`, checks, output);
+  }
   const date = new Date().toISOString().slice(0, 10);
-  records[name] = { kind, title, ...toPackage(name), date, behaviours: http, stdio, official };
+  const behaviours = { ...http, signIn: signIn ? "yes" : "not tried" };
+  records[name] = { kind, title, ...toPackage(name), date, behaviours, stdio, official };
 }
 
 /**
@@ -113,6 +138,11 @@ async function runClient({ name, title, kind, observe, toBehaviours }: Client): 
 function toTransportDifferences(differences: Behaviours, { fellBack }: WireFacts): Behaviours {
   const { endsSession: _, versionHeader: __, revision, ...rest } = differences;
   return { ...revision !== undefined && !fellBack && { revision }, ...rest };
+}
+
+/** Leaves out what a check shows. */
+function withoutSignIn({ signIn: _, ...rest }: Behaviours): Behaviours {
+  return rest;
 }
 
 /** Leaves out what only the probe of this library has. */
@@ -141,17 +171,19 @@ for (const [name, reason] of Object.entries(tools.missing)) {
 const clients: readonly Client[] = [
   ...agents.map((agent): Client => ({
     ...{ kind: "agent", name: agent.name, title: agent.title, toBehaviours: toAgentBehaviours },
-    observe: (connection) => converse(agent, connection, tools),
+    observe: (connection, attempt) => converse(agent, connection, { tools, attempt }),
+    ...agent.toSignIn && { signIn: () => signIn(agent, tools) },
   })),
   ...frameworks.map((framework): Client => ({
     ...{ kind: "framework", name: framework.name, title: framework.title, toBehaviours: toResultBehaviours },
-    observe: (connection) => runFramework(framework, connection, tools),
+    observe: (connection, attempt) => runFramework(framework, connection, { tools, attempt }),
   })),
 ];
 const waiting = clients.filter(({ name }) => names.includes(name) && tools.packages[name]);
 await Promise.all(Array.from({ length: LANES }, async () => {
   for (let client = waiting.shift(); client; client = waiting.shift()) await runClient(client);
 }));
+if (names.includes(GATEWAY) && tools.packages[GATEWAY]) report("supergateway, SSE", await checkGateway(tools), "");
 if (isWriting) await writeRecords(records);
 console.log(`\n${names.length} clients in ${((performance.now() - begin) / 1000).toFixed(0)} s`);
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

@@ -12,11 +12,15 @@ import type { Tools } from "./tools.ts";
 const SECONDS = 120;
 const OIDC_MS = 600_000;
 
-/** Signs in, and calls a tool. Returns the checks, and the output of the agent. */
-export async function signIn(
-  agent: Agent,
-  tools: Tools,
-): Promise<{ readonly checks: readonly Check[]; readonly output: string }> {
+/** The outcome of a sign-in. */
+export interface SignIn {
+  readonly checks: readonly Check[];
+  /** The output of the agent. */
+  readonly output: string;
+}
+
+/** Signs in, and calls a tool. */
+export async function signIn(agent: Agent, tools: Tools): Promise<SignIn> {
   const folder = `${tools.work}/${agent.name}-sign-in`;
   const place = await createPlace(agent, { tools, folder });
   await using issuers = await start([tools.deno, "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`], {
@@ -36,7 +40,7 @@ export async function signIn(
   const env = { ...configured, PATH: `${folder}/bin:${configured.PATH}`, BROWSER: browser, DISPLAY: ":0" };
   const outputs: string[] = [];
   for (const words of [agent.toSignIn?.(here), agent.toCommand(here, PROMPT)]) {
-    if (words?.length) outputs.push((await runProgram(words, { cwd: place.project, env, seconds: SECONDS })).output);
+    if (words) outputs.push((await runProgram(words, { cwd: place.project, env, seconds: SECONDS })).output);
   }
   const output = outputs.join("\n");
   await Deno.writeTextFile(`${folder}/output.txt`, output);

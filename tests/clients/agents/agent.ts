@@ -23,10 +23,7 @@ export interface Agent {
   readonly writeSettings?: (place: Place) => Promise<void>;
   /** Environment variables, such as the URL of the model. */
   readonly toEnv: (place: Place) => Readonly<Record<string, string>>;
-  /**
-   * The command that signs in to the server. Without this member, the agent was not seen to sign in. An empty command
-   * signs in with the first prompt.
-   */
+  /** The command that signs in to the server. Without this member, the sign-in is not tried. */
   readonly toSignIn?: (place: Place) => readonly string[];
   /** The command that sends a prompt to the model, allows every call, and ends with the model's answer. */
   readonly toCommand: (place: Place, prompt: string) => readonly string[];

@@ -7,5 +7,8 @@ const client = new MCPToolset(
     : { type: "StdioConnectionParams", serverParams: server },
 );
 const tools = await client.getTools();
-await play({ tools: tools.map(({ name }) => name), call: (name, args) => find(tools, name).runAsync({ args, toolContext: {} }) });
+await play({
+  tools: tools.map(({ name }) => name),
+  call: (name, args) => find(tools, name).runAsync({ args, toolContext: {} }),
+});
 await end(() => client.close());

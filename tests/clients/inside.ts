@@ -45,14 +45,15 @@ const { tools, names, isWriting }: Request = JSON.parse(Deno.args[0]);
 const records = { ...await readRecords() };
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-/** Prints and counts the outcome of checks. */
-function report(title: string, checks: readonly Check[], details: string): void {
+/** Prints and counts the outcome of checks. Returns whether all of them passed. */
+function report(title: string, checks: readonly Check[], details: string): boolean {
   const failures = checks.filter(({ failure }) => failure !== undefined);
   counts.passed += checks.length - failures.length;
   counts.failed += failures.length;
   console.log(`${failures.length ? "FAILED" : "ok"} ${title} (${checks.length - failures.length} of ${checks.length})`);
   for (const { name, failure } of failures) console.log(`  ${name}: ${failure}`);
   if (failures.length && details) console.log(`  ${details.trim().slice(-1500).replaceAll("\n", "\n  ")}`);
+  return !failures.length;
 }
 
 /** Compares behaviours with the record. */
@@ -90,6 +91,7 @@ async function runClient(client: Client): Promise<void> {
   const { name, title, kind, toBehaviours, signIn } = client;
   const old = records[name];
   let [http, stdio, official]: Behaviours[] = [{}, {}, {}];
+  let isRight = true;
   for (const connection of [...CONNECTIONS, ...name === ON_ALL_RUNTIMES ? OTHER_CONNECTIONS : []]) {
     const { probe, transport } = connection;
     const row = `${title}, ${probe}, ${transport}`;
@@ -114,9 +116,9 @@ async function runClient(client: Client): Promise<void> {
         ? old?.stdio
         : {};
       const checks = [...toChecks({ connection, ...observation }), ...toRecordCheck(seen, expected ?? {})];
-      report(row, checks, observation.output);
+      isRight = report(row, checks, observation.output) && isRight;
     } catch (error) {
-      report(row, [{ name: "the client starts", failure: String(error) }], "");
+      isRight = report(row, [{ name: "the client starts", failure: String(error) }], "");
     }
   }
   if (signIn) {
@@ -124,8 +126,10 @@ async function runClient(client: Client): Promise<void> {
       checks: [{ name: "the client signs in", failure: String(error) }],
       output: "",
     }));
-    report(`${title}, sign-in`, checks, output);
+    isRight = report(`${title}, sign-in`, checks, output) && isRight;
   }
+  // A client that a check failed for has behaviours that nobody should read on the page.
+  if (!isRight) return;
   const date = new Date().toISOString().slice(0, 10);
   const behaviours = { ...http, signIn: signIn ? "yes" : "not tried" };
   records[name] = { kind, title, ...toPackage(name), date, behaviours, stdio, official };

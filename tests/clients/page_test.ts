@@ -1,5 +1,6 @@
 // The page about clients, which is written from the record and from other sources.
 import { assert, assertEquals } from "@std/assert";
+import { isNotDeno } from "../support/command_line.ts";
 import { withTables } from "../release/limits_page.ts";
 import { agents } from "./agents/agents.ts";
 import { frameworks } from "./frameworks/frameworks.ts";
@@ -8,13 +9,18 @@ import { pageFile, toTables } from "./page.ts";
 import { readRecords } from "./record.ts";
 import sourced from "./sourced.json" with { type: "json" };
 
-Deno.test("the page about clients matches the record and the sources", async () => {
+/** Registers a test that runs on Deno only, because files are read with Deno. */
+function testOnDeno(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, ignore: isNotDeno, fn });
+}
+
+testOnDeno("the page about clients matches the record and the sources", async () => {
   const page = await Deno.readTextFile(pageFile);
   const tables = toTables(await readRecords());
   assertEquals(page, withTables(page, tables), `${pageFile.pathname} is out of date; run "deno task docs:clients"`);
 });
 
-Deno.test("the record contains every agent and every framework, in the pinned version", async () => {
+testOnDeno("the record contains every agent and every framework, in the pinned version", async () => {
   const records = await readRecords();
   const names = [...agents, ...frameworks].map(({ name }) => name);
   assertEquals(Object.keys(records), names.toSorted());
@@ -24,7 +30,7 @@ Deno.test("the record contains every agent and every framework, in the pinned ve
   }
 });
 
-Deno.test("the page lists every source that a fact refers to, and no other source", async () => {
+testOnDeno("the page lists every source that a fact refers to, and no other source", async () => {
   const page = await Deno.readTextFile(pageFile);
   const facts = JSON.stringify(sourced) + page.slice(0, page.indexOf("## Sources"));
   const cited = new Set([...facts.matchAll(/\[([A-Z]{1,2})\]/g)].map(([, letter]) => letter));

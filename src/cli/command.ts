@@ -2,6 +2,7 @@
  * Describes the commands of the command line, and formats shell commands for messages.
  */
 import type { Args, Flags } from "./args.ts";
+import { findPackageFolder } from "./package_folder.ts";
 import { platform } from "./platform.ts";
 import { NAME, VERSION } from "./version.ts";
 
@@ -70,14 +71,16 @@ export function toProgram(permissions: "all" | "none" = "all"): readonly string[
  * Returns the paths that Deno must be allowed to read to load this program. Empty if the program comes from a registry.
  */
 export function toOwnReads(): readonly string[] {
-  const folder = new URL(isBundled ? "." : "../", import.meta.url);
+  const folder = isBundled ? findPackageFolder() : new URL("../", import.meta.url);
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
 }
 
 /** Returns the entry point of this program: a file, or the package at this exact version. */
 export function toEntry(): string {
   if (isBundled && platform.runtime === "deno") return `npm:${NAME}@${VERSION}`;
-  const entry = new URL(isBundled ? "bin.js" : `../../mod${import.meta.url.slice(-3)}`, import.meta.url);
+  const entry = isBundled
+    ? new URL("bin.js", findPackageFolder())
+    : new URL(`../../mod${import.meta.url.slice(-3)}`, import.meta.url);
   return entry.protocol === "file:" ? decodeURIComponent(entry.pathname) : `jsr:${NAME}@${VERSION}`;
 }
 

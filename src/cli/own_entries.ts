@@ -1,6 +1,7 @@
 /**
  * The entry points of the npm package, and whether a user's project has installed the package.
  */
+import { findPackageFolder } from "./package_folder.ts";
 import { NAME } from "./version.ts";
 
 /** Whether this package is installed in a folder or in one of its parent folders. */
@@ -14,11 +15,10 @@ export function isInstalled(folder: string): boolean {
 
 /** Returns the names of the package's entry points with their files. */
 export async function listEntries(): Promise<readonly (readonly [name: string, file: string])[]> {
-  const { default: { exports } } = await import(new URL("./package.json", import.meta.url).href, {
-    with: { type: "json" },
-  });
+  const manifest = new URL("package.json", findPackageFolder());
+  const { default: { exports } } = await import(manifest.href, { with: { type: "json" } });
   const entries = Object.entries<{ readonly default?: string }>(exports);
   return entries.flatMap(([key, { default: file }]) =>
-    file === undefined ? [] : [[NAME + key.slice(1), new URL(file, import.meta.url).href] as const]
+    file === undefined ? [] : [[NAME + key.slice(1), new URL(file, manifest).href] as const]
   );
 }

@@ -24,6 +24,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "ok": "runs these steps",
   "messages": "writes the snapshots that tests compare",
   "schema": "writes mcp.schema.json; a test compares it",
+  "docs:clients": "writes a page; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
   "docs:folders": "writes a table of a page; a test compares it",
@@ -40,7 +41,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "bench:peers": "must be measured on a machine without other load",
 };
 
-/** The steps of both tiers. */
+/** The steps of all tiers. */
 export async function listSteps(): Promise<readonly TierStep[]> {
   const tests = await listTests();
   const fast = tests.filter((path) => toTier(path) === "fast");
@@ -102,6 +103,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     series("mutate", ["--since", "day", "--minutes", "2"]),
 
     { ...series("frameworks", []), tier: "weekly" },
+    { ...series("clients", []), tier: "weekly" },
   ];
 }
 

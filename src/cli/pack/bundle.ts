@@ -9,6 +9,7 @@ import { toPlain } from "../client/terminal_text.ts";
 import { isBundled } from "../command.ts";
 import { isInstalled, listEntries } from "../own_entries.ts";
 import { toBaseName, toFileHref, toFolder } from "../../ready/files/path.ts";
+import { findPackageFolder } from "../package_folder.ts";
 import { platform } from "../platform.ts";
 import { findProjectFile } from "../project_files.ts";
 import { bun, type BundlerPlugin } from "../runtime_globals.ts";
@@ -32,8 +33,9 @@ const FOREIGN_ON_DENO = ["bun", "bun:*"];
  */
 export function toOwnModule(entry: "library" | "stdio"): string {
   const names = { library: ["index", "library"], stdio: ["stdio", "server/transports/stdio/stdio"] }[entry];
-  const path = isBundled ? `./${names[0]}.js` : `../../${names[1]}${import.meta.url.slice(-3)}`;
-  const url = new URL(path, import.meta.url);
+  const url = isBundled
+    ? new URL(`${names[0]}.js`, findPackageFolder())
+    : new URL(`../../${names[1]}${import.meta.url.slice(-3)}`, import.meta.url);
   if (url.protocol === "file:") return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");
   return `jsr:${NAME}@${VERSION}${entry === "stdio" ? "/stdio" : ""}`;
 }
@@ -216,7 +218,7 @@ function createPlaces(map: string, folder: string): (line: number, column: numbe
   const payload = JSON.parse(map);
   const places = new SourceMap(payload);
   const base = `${toFileHref(folder)}/`;
-  const library = new URL(isBundled ? "." : "../../", import.meta.url).href;
+  const { href: library } = isBundled ? findPackageFolder() : new URL("../../", import.meta.url);
   return (line, column) => {
     const entry = places.findEntry(line - 1, column);
     if (!("originalSource" in entry)) return;

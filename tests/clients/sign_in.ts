@@ -1,0 +1,71 @@
+// Signs an agent in at an authorization server, and lets it call a tool that needs the access token.
+import { root, start } from "../support/processes.ts";
+import { configure, createPlace, PROMPT } from "./agent_session.ts";
+import type { Agent } from "./agents/agent.ts";
+import type { Check } from "./checks.ts";
+import { startModel } from "./model/model.ts";
+import { toDenoDir } from "./probe/commands.ts";
+import { runProgram } from "./programs.ts";
+import { openServer } from "./teed_server.ts";
+import type { Tools } from "./tools.ts";
+
+const SECONDS = 120;
+const OIDC_MS = 600_000;
+
+/** The outcome of a sign-in. */
+export interface SignIn {
+  readonly checks: readonly Check[];
+  /** The output of the agent. */
+  readonly output: string;
+}
+
+/** Signs in, and calls a tool. */
+export async function signIn(agent: Agent, tools: Tools): Promise<SignIn> {
+  const folder = `${tools.work}/${agent.name}-sign-in`;
+  const place = await createPlace(agent, { tools, folder });
+  await using issuers = await start([tools.deno, "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`], {
+    env: { DENO_DIR: toDenoDir() },
+    timeoutMs: OIDC_MS,
+  });
+  // This issuer registers clients. The other issuers would fetch the documents of clients from the internet.
+  const [, text] = await issuers.waitFor(/Issuers (.*)\n/);
+  const issuer: string = JSON.parse(text).second;
+  await using model = await startModel([{ step: "add", tool: "add", args: { a: 4000, b: 711 } }]);
+  const connection = { probe: "deno", transport: "http" } as const;
+  const toEnv = (url: string) => ({ PROBE_ISSUER: issuer, PROBE_RESOURCE: url });
+  await using server = await openServer(connection, { tools, folder, toEnv });
+  const browser = await writeBrowser(folder, tools);
+  const here = { ...place, model: model.url };
+  const configured = await configure(agent, { connection, server, tools, place: here });
+  const env = { ...configured, PATH: `${folder}/bin:${configured.PATH}`, BROWSER: browser, DISPLAY: ":0" };
+  const outputs: string[] = [];
+  for (const words of [agent.toSignIn?.(here), agent.toCommand(here, PROMPT)]) {
+    if (words) outputs.push((await runProgram(words, { cwd: place.project, env, seconds: SECONDS })).output);
+  }
+  const output = outputs.join("\n");
+  await Deno.writeTextFile(`${folder}/output.txt`, output);
+  const entries = await server.entries();
+  const seen = model.recording.seen.get("add")?.text ?? "";
+  const hasToken = entries.some(({ message, headers }) =>
+    message?.method === "tools/call" && headers?.authorization?.startsWith("Bearer ")
+  );
+  return {
+    output,
+    checks: [{
+      name: "the agent calls a tool with an access token",
+      ...!(hasToken && seen.includes("4711")) && { failure: `${entries.length} messages; the model sees "${seen}"` },
+    }],
+  };
+}
+
+/** Writes a program that agents start instead of a browser. */
+async function writeBrowser(folder: string, { deno }: Tools): Promise<string> {
+  await Deno.mkdir(`${folder}/bin`, { recursive: true });
+  const text = `#!/bin/sh\nexport DENO_DIR='${toDenoDir()}'\n` +
+    `echo "$@" >> '${folder}/opened.txt'\n` +
+    `exec '${deno}' run -A --no-check '${root}tests/clients/browser.ts' "$@" >> '${folder}/browser.txt' 2>&1\n`;
+  for (const name of ["xdg-open", "sensible-browser"]) {
+    await Deno.writeTextFile(`${folder}/bin/${name}`, text, { mode: 0o755 });
+  }
+  return `${folder}/bin/xdg-open`;
+}

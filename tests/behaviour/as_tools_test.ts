@@ -18,6 +18,7 @@ import {
 } from "../../mod.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
 import { asTools } from "../../src/ready/ready.ts";
+import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -536,7 +537,7 @@ behaviour("calls of a tool of asTools need slots of the resource or prompt", asy
   const rows = resourceProvider({ scheme: "slow", name: "rows", use, read: run });
   const ask = prompt({ name: "ask", use, run: async () => [{ role: "user", content: await run() }] });
   const { client } = await connect({
-    handlers: [slow, rows, ask, asTools(slow), asTools(rows), asTools(ask), asTools()],
+    handlers: [slow, rows, ask, asTools(slow), asTools(rows), asTools(ask), asTools(), toolSearch()],
   });
   const results = await Promise.all([
     client.callTool("slow"),
@@ -544,6 +545,9 @@ behaviour("calls of a tool of asTools need slots of the resource or prompt", asy
     client.callTool("ask"),
     client.callTool("read_resource", { uri: "slow://one" }),
     client.readResource("slow://one"),
+    client.callTool("call_tool", { name: "slow" }),
+    client.callTool("call_tool", { name: "ask" }),
+    client.callTool("call_read_only_tool", { name: "read_resource", arguments: { uri: "slow://one" } }),
   ]);
   assertEquals(results.map((result) => "contents" in result ? "done" : textOf(result)), [
     "done",
@@ -551,6 +555,50 @@ behaviour("calls of a tool of asTools need slots of the resource or prompt", asy
     "user: done",
     "done",
     "done",
+    "done",
+    "user: done",
+    "done",
   ]);
-  assertEquals([calls.made, calls.most], [5, 1]);
+  assertEquals([calls.made, calls.most], [8, 1]);
 }, { perInstance: "limits" });
+
+behaviour("a resource that calls call_tool for a tool of asTools does not wait for its own slot", async (connect) => {
+  const use = [quota({ concurrency: 1 })];
+  let depth = 0;
+  const loop: Handler = resource({
+    uri: "loop://one",
+    name: "loop",
+    use,
+    read: async (_uri, ctx) => {
+      if (depth++) return "end";
+      return textOf(await ctx.callTool("call_tool", { name: "read_resource", arguments: { uri: "loop://one" } }));
+    },
+  });
+  const { client } = await connect({ handlers: [loop, asTools(), toolSearch()] });
+  assertEquals(
+    textOf(await client.callTool("call_tool", { name: "read_resource", arguments: { uri: "loop://one" } })),
+    "end",
+  );
+}, { perInstance: "limits" });
+
+for (const names of [["call", "row"], ["slow", "row"], ["call", "slow", "row"]]) {
+  behaviour(
+    `the slots of a quota that ${names.join(" and ")} share suffice for one chain of relays`,
+    async (connect) => {
+      const shared = quota({ concurrency: 1 });
+      const use = (name: string) => names.includes(name) ? [shared] : [];
+      const row = resource({ uri: "x://row", name: "row", use: use("row"), read: () => "row" });
+      const { client } = await connect({
+        handlers: [
+          row,
+          group("a", [asTools()], { use: use("slow") }),
+          group("b", [toolSearch()], { use: use("call") }),
+        ],
+      });
+      const args = { name: "a_read_resource", arguments: { uri: "x://row" } };
+      const results = await Promise.all([1, 2, 3].map(() => client.callTool("b_call_tool", args)));
+      assertEquals(results.map(textOf), ["row", "row", "row"]);
+    },
+    { perInstance: "limits" },
+  );
+}

@@ -1,9 +1,9 @@
 // Several resource providers of one scheme: the server calls them in order, until a `read` function returns a value.
 import { assertEquals, assertRejects } from "@std/assert";
 import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
-import { quota } from "../../src/layers/layers.ts";
+import { layer, quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 
 /** Creates a provider of the resources `note://NAME` and `note://both`. */
 function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
@@ -225,4 +225,30 @@ for (const [name, { timeouts, at, ms, limit }] of Object.entries(SLOW)) {
       );
     }
   }
+}
+
+for (const timeoutMs of [20, Infinity]) {
+  behaviour(
+    `the timeout ${timeoutMs} of a provider does not apply to limit of the next provider`,
+    async (connect) => {
+      const clock = fakeClock();
+      let deciding = 0;
+      const hung = layer(() => ({
+        name: "hung",
+        limit: () => {
+          deciding++;
+          return new Promise<void>(() => {});
+        },
+      }));
+      const providers = [
+        provide("a", { use: [quota({ timeoutMs })] }),
+        provide("b", { use: [hung] }),
+      ];
+      const { client } = await connect({ handlers: providers, clock });
+      const call = started(client.readResource("note://b"));
+      await until(() => deciding, "limit decides");
+      await assertRejects(() => advanceUntil(clock, 1000, call), McpError, "calls.timeoutMs");
+    },
+    { perInstance: "hooks", transports: ["pipe"] },
+  );
 }

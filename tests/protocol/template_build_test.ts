@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { resource } from "../../mod.ts";
 import { parseTemplate } from "../../src/core/protocol/uri_template.ts";
+import { compareCosts } from "../support/cost.ts";
 import { random } from "../support/random.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -108,4 +109,27 @@ Deno.test("a resource builds its URIs, with typed variables", () => {
   assertThrows(() => uri({ title: "x", page: "1" }), TypeError, sentence("page"));
   // @ts-expect-error: a number
   assertThrows(() => uri({ title: 1 }), TypeError, sentence("title", "number"));
+});
+
+Deno.test("template: building a URI costs little more than encoding and decoding its values", async () => {
+  for (const text of ["x:{a}", "x:{?a}"]) {
+    const { build } = parseTemplate(text);
+    for (const char of " %") {
+      const value = char.repeat(100_000);
+      const runs = {
+        built: () => build({ a: value }, "x"),
+        plain: () => decodeURIComponent(encodeURIComponent(value)),
+      };
+      const costs = await compareCosts(runs, ({ built, plain }) => built < 5 * Math.max(plain, 0.05));
+      assertEquals(costs, undefined, `${text} of ${char}`);
+    }
+  }
+});
+
+Deno.test("template: only ASCII letters stay as they are", () => {
+  // In a regular expression without regard to case, these letters equal "s" and "k".
+  for (const template of ["x:{a}", "x:{+a}", "x:{#a}", "x:{?a}"]) {
+    const { expand } = parseTemplate(template);
+    assertEquals([..."\u017f\u212a"].map((a) => expand({ a }).replace(/^x:[#?]?(a=)?/, "")), ["%C5%BF", "%E2%84%AA"]);
+  }
 });

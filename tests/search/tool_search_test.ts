@@ -15,6 +15,7 @@ import { confirm, idempotent } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { z } from "zod";
 
@@ -272,6 +273,28 @@ behaviour("call_tool asks a provider for one tool, and not for its list", async 
   assertEquals(error.message, "pick another");
   assertEquals(lists, 0);
 });
+
+behaviour("a search calls list of a provider once for all pages of an array", async (connect) => {
+  const lists: (string | undefined)[] = [];
+  const made = Array.from({ length: 8 }, (_, at) => tool({ name: `paint_${at}`, run: () => "painted" }));
+  const provider = toolProvider({
+    list: (cursor) => {
+      lists.push(cursor);
+      if (cursor === undefined) return { tools: made.slice(0, 1), nextCursor: "more" };
+      return made.slice(1);
+    },
+    find: (name) => made.find((each) => each.name === name),
+  });
+  const all = tool({ name: "count", run: async (_input, ctx) => `${(await ctx.list("tools")).length}` });
+  const limits = testLimits({ calls: { pageItems: 2 } });
+  const { client } = await connect({ handlers: [provider, all, toolSearch()], limits });
+  for (const run of [1, 2]) {
+    assertEquals((await find(client, "paint")).length, 8, `search ${run}`);
+    assertEquals(lists.splice(0), [undefined, "more"]);
+  }
+  assertEquals(textOf(await client.callTool("count")), "9");
+  assertEquals(lists.splice(0), [undefined, "more"]);
+}, { perInstance: "limits" });
 
 behaviour("a result passes through call_tool unchanged", async (connect) => {
   const picture = media(new Uint8Array([1, 2, 3]), "image/png");

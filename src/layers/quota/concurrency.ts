@@ -6,7 +6,7 @@ import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Account, Pot } from "../../server/capacity/account.ts";
 import type { Call } from "../../server/call/call.ts";
 import { type ClientKey, toSharingKey } from "../../server/call/client_key.ts";
-import { findRelay } from "../../server/call/relays.ts";
+import { listRelays } from "../../server/call/relays.ts";
 import { ClientShares } from "../../server/capacity/client_shares.ts";
 import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import type { LayerCall, LayerEntry } from "../../server/engine/layers.ts";
@@ -63,10 +63,10 @@ export class Places {
     this.#requireRoom(call);
   }
 
-  /** Whether a relay passes on a call of the client, and has no slot here itself. */
+  /** Whether relays pass on a call of the client, and have no slot here themselves. */
   #isRelayed(call: Call): boolean {
-    const relay = findRelay(call);
-    return relay !== undefined && !this.#entered.has(relay.params);
+    const relays = listRelays(call);
+    return relays.length > 0 && !relays.some(({ params }) => this.#entered.has(params));
   }
 
   #isFree(client: ClientKey | undefined): boolean {

@@ -31,7 +31,10 @@ export async function runLimited<T>(call: Call, ticker: Ticker, run: () => T | P
   } finally {
     call.deadline?.stop();
     call.deadline = deadline;
-    if (!call.asking) deadline?.start();
+    // Otherwise a timeout of Infinity would also apply to what follows, such as `limit` of the next handler.
+    call.limitTime(undefined);
+    if (call.ended) deadline?.stop();
+    else if (!call.asking) deadline?.start();
   }
 }
 

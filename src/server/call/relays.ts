@@ -17,8 +17,13 @@ export function isRelay(call: Call): boolean {
   return relays.has(call);
 }
 
-/** Returns the call of the client that passes `call` on, if any. */
-export function findRelay({ host: { outer } }: Call): Call | undefined {
-  // A handler that calls the relay may already keep a slot of the called handler.
-  return outer && isRelay(outer) && !outer.host.outer ? outer : undefined;
+/**
+ * Returns the calls that pass `call` on for the client, the innermost first. Returns no calls if a handler of the author
+ * makes `call`, or an outer call of it, because this handler may already keep a slot of the called handler.
+ */
+export function listRelays({ host: { outer } }: Call): readonly Call[] {
+  if (!outer || !isRelay(outer)) return [];
+  if (!outer.host.outer) return [outer];
+  const relays = listRelays(outer);
+  return relays.length ? [outer, ...relays] : [];
 }

@@ -37,7 +37,15 @@ import { startProvider } from "./provider_start.ts";
 import { lazySkipped } from "./listed.ts";
 import { MAX_NAME, type Skipped } from "./listed_entry.ts";
 import { type Prompt, prompts } from "./prompt.ts";
-import { listSources, readPage, readStart, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
+import {
+  callList,
+  listSources,
+  readPage,
+  readStart,
+  type Source,
+  type SourcePage,
+  type SourceRange,
+} from "./source_list.ts";
 import { type Tool, tools } from "./tool.ts";
 
 /** Options of a provider of tools. Only `find` is required. */
@@ -420,7 +428,8 @@ class ServedProvider implements Source {
     // The number of pages precedes the cursor of the provider.
     const [, pages, given] = /^(\d+) (.*)$/s.exec(cursor) ?? [];
     const start = readStart(given);
-    const listed: unknown = await call.startHandler(() => list(call, undefined, start.own));
+    const use = { source: this, start, size };
+    const listed = await callList(call, use, () => list(call, undefined, start.own));
     const { items, nextCursor } = readPage(listed, { list: name, start, size, place });
     const refuse = (state: string) => new TypeError(`Cannot list the ${name} of ${place}: ${state}`);
     if (items.length > MAX_PAGE) {

@@ -41,7 +41,7 @@ import { fromListed } from "./listed.ts";
 import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
-import { readPage, readStart } from "./source_list.ts";
+import { callList, readPage, readStart } from "./source_list.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
@@ -554,7 +554,8 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
       const start = readStart(cursor);
       const { own } = start;
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx));
+      const run = () => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx);
+      const listed = await callList(call, { source: form, start, size }, run);
       const { items, nextCursor } = readPage(listed, { list: "resources", start, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();

@@ -110,6 +110,42 @@ export function readStart(cursor = "0"): PageStart {
   return { own, from: Number(from) };
 }
 
+/** An array that `list` of a source has returned for an inner call, which has more pages. */
+interface Listed {
+  readonly source: object;
+  readonly own: string | undefined;
+  readonly all: readonly unknown[];
+}
+
+/** The array of which a handler reads the pages, by the call of the handler. */
+const listing = new WeakMap<Call, Listed>();
+
+/** A page of a source to read, for {@linkcode callList}. */
+export interface ListUse {
+  readonly source: object;
+  readonly start: PageStart;
+  readonly size: number;
+}
+
+/**
+ * Calls `list` of a source for a page. If `list` has returned an array for an earlier page of the same inner list, returns
+ * this array. Otherwise a search among 3,000 tools would create all of them for each of its 12 pages.
+ */
+export async function callList(
+  call: Call,
+  { source, start: { own, from }, size }: ListUse,
+  list: () => unknown,
+): Promise<unknown> {
+  const { outer } = call.host;
+  const known = outer && from ? listing.get(outer) : undefined;
+  const isKnown = known?.source === source && known.own === own;
+  const listed = isKnown ? known.all : await call.startHandler(list);
+  if (!outer) return listed;
+  if (Array.isArray(listed) && listed.length > from + size) listing.set(outer, { source, own, all: listed });
+  else listing.delete(outer);
+  return listed;
+}
+
 /** The page to read from the return value of `list`, for {@linkcode readPage}. */
 export interface PageOptions {
   /** The list, such as `tools`. */

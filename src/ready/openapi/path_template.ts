@@ -42,6 +42,9 @@ function encodeText(text: string): string {
   ).replaceAll("'", "%27");
 }
 
+/** Matches a dot, an encoded dot, and encoded characters outside of ASCII, some of which servers convert to dots. */
+const MAYBE_DOT = /\.|%2e|%[89a-f]/i;
+
 /**
  * Fills a path. `write` returns the encoded text of a parameter.
  *

@@ -53,8 +53,10 @@ export async function toResult(answer: Answer): Promise<ToolResult> {
     const head = `${new URL(url).host} responded with ${toStatus(response)}.`;
     return { content: toTexts(`${head}\n${shorten(hide(text), MAX_ERROR)}`.trim()), isError: true, ..._meta };
   }
-  const lines = await readStream(mediaType, answer);
-  if (lines) return { content: toTexts(...lines.map(hide)), ..._meta };
+  if (STREAMS.test(mediaType)) {
+    const lines = await readStream(mediaType, answer);
+    return { content: toTexts(...lines.map(hide)), ..._meta };
+  }
   const bytes = await readBytes(response);
   const found = decodeText(bytes);
   if (found === undefined) {
@@ -130,11 +132,13 @@ interface Facts {
   readonly lines: readonly string[];
 }
 
-function readFacts({ headers, status }: Response, url: string, hide: (text: string) => string): Facts {
+function readFacts({ headers: given, status }: Response, url: string, hide: (text: string) => string): Facts {
+  // Reading all headers once is faster than searching each of them.
+  const headers = new Map(given);
   const links = readLinks(hide(headers.get("link") ?? ""), url);
   const [, ofRange] = /\/(\d+)$/.exec(headers.get("content-range") ?? "") ?? [];
   const total = TOTALS.map((name) => headers.get(name)).find((value) => value && /^\d+$/.test(value)) ?? ofRange;
-  const location = status === 201 || status === 202 ? headers.get("location") : null;
+  const location = status === 201 || status === 202 ? headers.get("location") : undefined;
   const retry = headers.get("retry-after");
   const lines = [
     links.next && `Next page: ${links.next}`,
@@ -163,13 +167,12 @@ function readLinks(header: string, url: string): Readonly<Record<string, string>
   return Object.fromEntries(links.slice(0, 20));
 }
 
-/**
- * Reads a stream of events or of lines up to its end or to a limit, with progress. Returns `undefined` if the response is
- * not a stream.
- */
-async function readStream(mediaType: string, { response, ctx }: Answer): Promise<readonly string[] | undefined> {
+/** The media types of streams: of events, and of lines. */
+const STREAMS = /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|jsonlines|json-seq|stream\+json))$/;
+
+/** Reads a stream of events or of lines up to its end or to a limit, with progress. */
+async function readStream(mediaType: string, { response, ctx }: Answer): Promise<readonly string[]> {
   const isEvents = mediaType === "text/event-stream";
-  if (!isEvents && !/^application\/(x-)?(ndjson|jsonl|jsonlines|json-seq|stream\+json)$/.test(mediaType)) return;
   const lines: string[] = [];
   try {
     for await (const line of isEvents ? readEventData(response) : readLines(response)) {

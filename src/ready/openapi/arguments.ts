@@ -115,7 +115,7 @@ export function writeArguments(
   template: PathTemplate,
 ): WrittenRequest {
   const args = toArguments(given);
-  const headers = new Headers();
+  const headers = new Map<string, string>();
   const query = [template.query];
   const cookies: string[] = [];
   const segments = new Map<string, string>();
@@ -125,7 +125,7 @@ export function writeArguments(
     if (place === "path") segments.set(name, write(value).join(""));
     else if (place === "cookie") cookies.push(...write(value));
     else if (place === "header") {
-      if (value !== null) headers.set(name, write(value).join(""));
+      if (value !== null) headers.set(name.toLowerCase(), write(value).join(""));
     } else query.push(...write(value));
   }
   const path = fillPath(template, (name) => segments.get(name) ?? "");

@@ -26,7 +26,8 @@ export type ApiCredentials = Readonly<Record<string, FindCredential | false>>;
 
 /** A part of a request that is written last. */
 export interface Target {
-  readonly headers: Headers;
+  /** Headers by their name in lower case. */
+  readonly headers: Map<string, string>;
   /** Parameters of the query, encoded. */
   readonly query: string[];
   /** Cookies, as pairs of name and value. */
@@ -105,11 +106,16 @@ function toText(credential: string | BasicCredential): string {
   return typeof credential === "string" ? credential : `${credential.username}:${credential.password}`;
 }
 
-function writeHeader(headers: Headers, key: string, text: string, ...secrets: readonly string[]): readonly string[] {
+function writeHeader(
+  headers: Map<string, string>,
+  key: string,
+  text: string,
+  ...secrets: readonly string[]
+): readonly string[] {
   if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
     throw new ToolError(`Cannot send the request: the credential for the header ${key} contains a line break`);
   }
-  headers.set(key, text);
+  headers.set(key.toLowerCase(), text);
   return [text, ...secrets];
 }
 

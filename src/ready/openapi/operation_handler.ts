@@ -138,12 +138,15 @@ async function send(
 ): Promise<Answer> {
   const { headers, body, query, cookies } = written;
   if (!headers.has("accept")) headers.set("accept", accept);
-  const secrets = await addCredentials(security, written, { ctx, operation });
+  const secrets = security.schemes.length ? await addCredentials(security, written, { ctx, operation }) : [];
   if (cookies.length) headers.set("cookie", cookies.join("; "));
   const url = toUrl(base, written.path, query);
-  const request = new Request(url, { method: operation.method, headers, body: body?.body, signal: ctx.signal });
-  // A blob or text without a type would get a type of its own.
-  if (!body) request.headers.delete("content-type");
+  const request = new Request(url, {
+    method: operation.method,
+    headers: [...headers],
+    body: body?.body,
+    signal: ctx.signal,
+  });
   const { fetch, maxBytes, allowPrivate, timeoutMs } = options;
   const response = await sendGuarded(request, {
     maxBytes,

@@ -42,6 +42,9 @@ function encodeText(text: string): string {
   ).replaceAll("'", "%27");
 }
 
+/** Matches a dot, an encoded dot, and encoded characters outside of ASCII, some of which servers convert to dots. */
+const MAYBE_DOT = /\.|%2e|%[89a-f]/i;
+
 /**
  * Fills a path. `write` returns the encoded text of a parameter.
  *
@@ -55,7 +58,7 @@ export function fillPath({ pieces }: PathTemplate, write: (name: string) => stri
     throw new ToolError(`Cannot send the request: ${piece.name} is empty, but it is part of the path; send a value`);
   }).join("");
   // Servers and proxies resolve dot segments, also in encoded form: `/users/../admin` would become `/admin`.
-  if (hasDotSegment(path)) {
+  if (MAYBE_DOT.test(path) && hasDotSegment(path)) {
     throw new ToolError(
       "Cannot send the request: an argument would create the path segment . or ..; send another value",
     );

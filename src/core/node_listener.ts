@@ -8,7 +8,7 @@ import type { NodeGlobal, NodeHttpServer, NodeIncoming, NodeOutgoing, RuntimeFet
 /** The parts of srvx that this file uses. */
 interface Adapter {
   /** A request that creates a `Request` of the platform only when code uses one of its rarely used parts. */
-  readonly NodeRequest: new (connection: Connection) => { arrayBuffer(): Promise<ArrayBuffer> };
+  readonly NodeRequest: new (connection: Connection) => { _url: URL; arrayBuffer(): Promise<ArrayBuffer> };
   /** A response that creates a `Response` of the platform only when code uses one of its rarely used parts. */
   readonly FastResponse: new (body: string | null, init: LightInit) => object;
 }
@@ -188,6 +188,9 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
     constructor(connection: Connection) {
       super(connection);
       this.#connection = connection;
+      const { url = "", headers: { host = "" } } = connection.req;
+      // Without this URL, srvx would replace a host that ends with a dot by "_invalid_".
+      if (DOTTED.test(host) && url.startsWith("/")) this._url = new URL(`http://${host}${url}`);
     }
 
     get [LIGHT](): LightParts {
@@ -226,6 +229,9 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
     discardBody: LightRequest.discardBody,
   };
 }
+
+/** A host name that ends with a dot. */
+const DOTTED = /^[\w.-]+\.(:\d{1,5})?$/;
 
 function toPlatform(request: Request): Request {
   const { url, method, headers } = request;

@@ -330,6 +330,7 @@ export interface NodeHttpServer {
 export interface NodeIncoming {
   readonly method?: string;
   readonly url?: string;
+  readonly headers: { readonly host?: string };
   readonly socket: { readonly remoteAddress?: string };
   readonly destroyed: boolean;
   readonly readableEnded: boolean;

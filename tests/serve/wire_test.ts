@@ -119,6 +119,14 @@ Deno.test({
     }),
 });
 
+Deno.test("a listed host can end with a dot", () =>
+  withServer(make({ hosts: ["box.example."] }), async ({ port }) => {
+    for (const host of ["box.example.", "box.example.:8080"]) {
+      const head = ["GET /echo?a=//b HTTP/1.1", `host: ${host}`, "connection: close", "", ""];
+      assertEquals(toSeen(await exchange(port, ...head)).url, `http://${host}/echo?a=//b`);
+    }
+  }));
+
 Deno.test({
   name: "a request that is not valid HTTP gets 400, and the server goes on",
   ignore,

@@ -22,7 +22,13 @@ const server = createServer({
   name: "bench",
   version: "1.0.0",
   handlers: [...tools.slice(0, numbers.length), ...resources],
-  limits: testLimits({ calls: { pageItems: 50 }, connections: { sessions: 20_000, streams: 20_000 } }),
+  limits: testLimits({
+    calls: { pageItems: 50 },
+    // On Node, the server knows the addresses of the clients, which are all the same.
+    connections: { sessions: 20_000, streams: 20_000, streamsPerClient: 20_000 },
+    sessions: { openPerClient: 20_000 },
+    memory: { bytesPerClient: 2 ** 30 },
+  }),
 });
 
 function touch(): string {

@@ -76,8 +76,8 @@ async function openStream(bytes: Uint8Array): Promise<void> {
     const count = await connection.read(buffer);
     if (count === null) throw new Error(`Cannot open a stream: the server responded with ${text}`);
     text += decoder.decode(buffer.subarray(0, count));
+    if (!text.startsWith("HTTP/1.1 200")) throw new Error(`Cannot open a stream: the server responded with ${text}`);
   }
-  if (!text.startsWith("HTTP/1.1 200")) throw new Error(`Cannot open a stream: the server responded with ${text}`);
   streams.push(connection);
   follow(connection, buffer).catch(() => {}); // Ignore the error that occurs when this program closes the connection.
 }

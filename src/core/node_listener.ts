@@ -8,7 +8,7 @@ import type { NodeGlobal, NodeHttpServer, NodeIncoming, NodeOutgoing, RuntimeFet
 /** The parts of srvx that this file uses. */
 interface Adapter {
   /** A request that creates a `Request` of the platform only when code uses one of its rarely used parts. */
-  readonly NodeRequest: new (connection: Connection) => { arrayBuffer(): Promise<ArrayBuffer> };
+  readonly NodeRequest: new (connection: Connection) => { _url: URL; arrayBuffer(): Promise<ArrayBuffer> };
   /** A response that creates a `Response` of the platform only when code uses one of its rarely used parts. */
   readonly FastResponse: new (body: string | null, init: LightInit) => object;
 }
@@ -23,6 +23,8 @@ interface Classes {
   readonly LightRequest: new (connection: Connection) => Request;
   /** Sends a light response. Returns `false` if the response is not light, or has been changed. */
   sendLight(response: Response, outgoing: NodeOutgoing): boolean;
+  /** Discards the unread rest of the body of a light request. */
+  discardBody(request: Request): void;
 }
 
 /**
@@ -110,20 +112,23 @@ class NodeListener implements HttpListener {
   async #answer(incoming: NodeIncoming, outgoing: NodeOutgoing): Promise<void> {
     const request = this.#toRequest(incoming, outgoing);
     if (!request) {
-      outgoing.writeHead(400, []);
-      outgoing.end();
+      outgoing.writeHead(400, []).end();
       return;
     }
+    // Wait for the earlier responses on this connection. Otherwise a client that sends many requests in one packet and
+    // reads nothing could let the server buffer the responses to all of them.
+    if (!outgoing.socket) await new Promise<void>((resolve) => outgoing.once("socket", resolve));
     try {
       const response = await this.#fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } });
       if (this.#isStopped) outgoing.shouldKeepAlive = false;
       if (!this.#classes.sendLight(response, outgoing)) await send(response, outgoing);
     } catch {
-      // The handler failed, or the response body failed after the status was sent.
-      outgoing.destroy();
+      // The handler failed, or the response cannot be sent, or its body failed after the status was sent.
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(500, []).end();
     }
-    // Discard the unread rest of the request body. Otherwise Node would not read the next request on this connection.
-    if (!incoming.readableEnded) incoming.resume();
+    // Without this call, Node would not read the next request on this connection.
+    if (!incoming.readableEnded) this.#classes.discardBody(request);
   }
 
   /** Returns `undefined` if a `Request` of the platform cannot have the request target or the host. */
@@ -178,10 +183,14 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
     readonly #connection: Connection;
     #native?: Request;
     #gone?: AbortSignal;
+    #body?: IncomingBody;
 
     constructor(connection: Connection) {
       super(connection);
       this.#connection = connection;
+      const { url = "", headers: { host = "" } } = connection.req;
+      // Without this URL, srvx would replace a host that ends with a dot by "_invalid_".
+      if (DOTTED.test(host) && url.startsWith("/")) this._url = new URL(`http://${host}${url}`);
     }
 
     get [LIGHT](): LightParts {
@@ -191,6 +200,19 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
     /** Aborts with an `AbortError`, as on other runtimes, if the client disconnects before it has the response. */
     get signal(): AbortSignal {
       return this.#gone ??= watchClient(this.#connection.res);
+    }
+
+    /** The body. `null` for methods whose requests have no body. */
+    get body(): IncomingBody["stream"] | null {
+      const { req: incoming } = this.#connection;
+      if (incoming.method === "GET" || incoming.method === "HEAD") return null;
+      return (this.#body ??= new IncomingBody(incoming)).stream;
+    }
+
+    static discardBody(request: Request): void {
+      if (!(#body in request)) return;
+      if (request.#body) request.#body.discard();
+      else request.#connection.req.resume();
     }
 
     /** Reads the body. The method of srvx would create a `Request` of the platform. */
@@ -204,8 +226,12 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
   return {
     LightRequest: LightRequest as unknown as Classes["LightRequest"], // The cast is safe for the same reason.
     sendLight: LightResponse.send,
+    discardBody: LightRequest.discardBody,
   };
 }
+
+/** A host name that ends with a dot. */
+const DOTTED = /^[\w.-]+\.(:\d{1,5})?$/;
 
 function toPlatform(request: Request): Request {
   const { url, method, headers } = request;
@@ -225,6 +251,52 @@ function watchClient(outgoing: NodeOutgoing): AbortSignal {
   if (outgoing.destroyed) abort();
   else outgoing.on("close", abort);
   return gone.signal;
+}
+
+/**
+ * The body of a request as a stream. `Readable.toWeb` of Node is no replacement: after the stream is cancelled, Node 22
+ * and 24 throw an uncaught exception for a piece that is still buffered, and Node reads no further request on the
+ * connection.
+ */
+class IncomingBody {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly #incoming: NodeIncoming;
+  #controller?: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+
+  constructor(incoming: NodeIncoming) {
+    this.#incoming = incoming;
+    const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
+      this.#controller = controller;
+    };
+    const pull = () => void incoming.resume();
+    const cancel = () => {
+      this.#controller = undefined;
+      incoming.resume();
+    };
+    this.stream = new ReadableStream({ start, pull, cancel }, { highWaterMark: 0 });
+    if (incoming.destroyed) this.#fail();
+    incoming.on("data", ({ buffer, byteOffset, byteLength }) => {
+      if (!this.#controller) return;
+      incoming.pause();
+      this.#controller.enqueue(new Uint8Array(buffer, byteOffset, byteLength));
+    });
+    incoming.on("end", () => this.#controller?.close());
+    incoming.on("close", () => {
+      if (!incoming.readableEnded) this.#fail();
+    });
+    incoming.pause();
+  }
+
+  /** Discards the rest of the body. Fails the stream, so that no reader takes a part of the body for the whole. */
+  discard(): void {
+    this.#fail();
+    this.#incoming.resume();
+  }
+
+  #fail(): void {
+    this.#controller?.error(new DOMException("The request is over", "AbortError"));
+    this.#controller = undefined;
+  }
 }
 
 function readAll(incoming: NodeIncoming): Promise<ArrayBuffer> {
@@ -255,25 +327,24 @@ function join(pieces: readonly Uint8Array<ArrayBuffer>[]): ArrayBuffer {
 
 /** Sends a response of the platform. Applies backpressure: reads the body only as fast as the client reads. */
 async function send({ status, headers, body }: Response, outgoing: NodeOutgoing): Promise<void> {
-  if (outgoing.destroyed) return await body?.cancel();
+  const reader = body?.getReader();
+  if (outgoing.destroyed) return await reader?.cancel();
+  // Cancel the body also if the response cannot be sent.
+  outgoing.on("close", () => reader?.cancel().catch(() => {}));
   outgoing.writeHead(status, [...headers].flat());
-  if (!body) {
+  if (!reader || outgoing.req.method === "HEAD") {
     outgoing.end();
     return;
   }
   // Send the headers now, because the body may take a while to produce its first bytes.
   outgoing.flushHeaders();
-  const reader = body.getReader();
   let drained = Promise.withResolvers<void>();
   const proceed = () => {
     drained.resolve();
     drained = Promise.withResolvers<void>();
   };
   outgoing.on("drain", proceed);
-  outgoing.on("close", () => {
-    proceed();
-    if (!outgoing.writableFinished) reader.cancel().catch(() => {});
-  });
+  outgoing.on("close", proceed);
   for (let next = await reader.read(); !next.done && !outgoing.destroyed; next = await reader.read()) {
     const { promise } = drained;
     if (!outgoing.write(next.value)) await promise;

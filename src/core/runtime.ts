@@ -328,7 +328,9 @@ export interface NodeHttpServer {
 
 /** A request that Node receives. */
 export interface NodeIncoming {
+  readonly method?: string;
   readonly url?: string;
+  readonly headers: { readonly host?: string };
   readonly socket: { readonly remoteAddress?: string };
   readonly destroyed: boolean;
   readonly readableEnded: boolean;
@@ -336,24 +338,30 @@ export interface NodeIncoming {
   readonly readableFlowing: boolean | null;
   on(event: "data", listener: (bytes: Uint8Array<ArrayBuffer>) => void): unknown;
   on(event: "end" | "close", listener: () => void): unknown;
+  pause(): unknown;
   resume(): unknown;
 }
 
 /** A response that Node sends. */
 export interface NodeOutgoing {
+  readonly req: NodeIncoming;
+  /** `null` until the earlier responses on the connection have been sent. */
+  readonly socket: unknown;
   /** Whether the connection stays open after the response. */
   shouldKeepAlive: boolean;
   readonly destroyed: boolean;
+  readonly headersSent: boolean;
   readonly writableFinished: boolean;
   /** Status of the response, unless `writeHead` is called. */
   statusCode: number;
   setHeader(name: string, value: string): unknown;
-  writeHead(status: number, headers: readonly string[]): unknown;
+  writeHead(status: number, headers: readonly string[]): NodeOutgoing;
   flushHeaders(): void;
   write(bytes: Uint8Array): boolean;
   end(text?: string): unknown;
   destroy(): unknown;
   on(event: "close" | "drain", listener: () => void): unknown;
+  once(event: "socket", listener: () => void): unknown;
 }
 
 export interface NodeThreads {

@@ -29,6 +29,7 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
   const workspace = members.filter((member) => paths.some((path) => path.startsWith(`${member}/`)));
   const others = [
     "deno.lock",
+    "tests/clients/packages.json",
     "tests/conformance/expected.json",
     ...workspace.map((member) => `${member}/deno.json`),
     ...tests.map(toSnapshotPath).filter((path) => existsSync(new URL(path, root))),

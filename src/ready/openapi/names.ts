@@ -8,7 +8,16 @@ const MAX_NAME = 64;
 
 /** Converts a text to a name of at most 64 letters, digits, `_` and `-`. Returns "" if the text has no letter or digit. */
 function toPlainName(text: string): string {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9_-]+/g, "_").replace(/^_+|_+$/g, "");
+  const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9_-]+/g, "_");
+  return trimUnderscores(plain);
+}
+
+/** Removes `_` at the start and the end, in linear time: the search for `_+$` would try each `_` of a text. */
+function trimUnderscores(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && text[start] === "_") start++;
+  while (end > start && text[end - 1] === "_") end--;
+  return text.slice(start, end);
 }
 
 /** Names that are unique in an API. */
@@ -27,7 +36,7 @@ export class Names {
     let name = plain;
     for (let i = 0; name.length > MAX_NAME || this.#taken.has(name); i++) {
       const hash = toHash(i ? `${key} ${i}` : key);
-      name = `${plain.slice(0, MAX_NAME - hash.length - 1).replace(/_+$/, "")}_${hash}`;
+      name = `${trimUnderscores(plain.slice(0, MAX_NAME - hash.length - 1))}_${hash}`;
     }
     this.#taken.add(name);
     return name;

@@ -72,7 +72,7 @@ export function fillPath({ pieces }: PathTemplate, write: (name: string) => stri
  * @throws {ToolError} if the URL would have another path.
  */
 export function toUrl(base: URL, path: string, query: readonly string[]): URL {
-  const wanted = `${base.pathname.replace(/\/+$/, "")}${path}`;
+  const wanted = `${base.pathname.replace(/\/$/, "")}${path}`;
   const search = query.filter(Boolean).join("&");
   const url = new URL(`${base.origin}${wanted}${search && `?${search}`}`);
   if (url.origin === base.origin && url.pathname === (wanted || "/")) return url;

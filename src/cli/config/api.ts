@@ -108,8 +108,9 @@ function listSchemes({ openapi: version, components, securityDefinitions }: Conf
 /** Adds the HTTP schemes with these names to a document that has no schemes. Returns the names that can be added. */
 function addSchemes(document: ConfigDocument, names: readonly string[]): readonly string[] {
   const added = HTTP_SCHEMES.filter((scheme) => names.includes(scheme));
+  if (!added.length) return HTTP_SCHEMES;
   document.components = {
-    ...document.components,
+    ...Object(document.components),
     securitySchemes: Object.fromEntries(added.map((scheme) => [scheme, { type: "http", scheme }])),
   };
   document.security = added.map((scheme) => ({ [scheme]: [] }));

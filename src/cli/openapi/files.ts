@@ -11,6 +11,7 @@ import { toMessage } from "../../ready/problem.ts";
 import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import { findLibrary, refuseExisting, writeAll } from "../new_files.ts";
+import { toCount } from "../listing.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import type { ApiChoice, ApiSurvey } from "./survey.ts";
@@ -241,9 +242,9 @@ function toAuthLine({ name, variable, credential }: ApiSurvey["schemes"][number]
 
 function toNotes({ survey: { schemes, tools, tokens, needsSearch, leftOut } }: Plan): readonly string[] {
   const search = needsSearch ? ", which clients find with a search" : "";
-  const omitted = leftOut.length ? ` ${leftOut.length} operations are left out.` : "";
+  const omitted = leftOut.length ? `; left out: ${toCount(leftOut.length, "operation")}` : "";
   return [
-    `The server has ${tools.length} tools of about ${tokens} tokens${search}.${omitted}`,
+    `The API has ${toCount(tools.length, "tool")} of about ${toCount(tokens, "token")}${search}${omitted}.`,
     ...schemes.length
       ? [
         "Set these environment variables, or remove the schemes that you do not use:\n\n" +

@@ -48,7 +48,7 @@ export async function apiHandler(config: ApiConfig, { path, readEnv, toProblem }
   const missing = credentials.find(([, text]) => !text);
   const reason = api.operations.find(({ reason }) => reason !== undefined)?.reason ?? "no operation is selected";
   const state = missing ? `the credential for ${missing[0]} is empty; set its environment variable` : reason;
-  throw toProblem([], `none of its ${api.operations.length} operations can be served: ${state}`);
+  throw toProblem([], `no operation of the document can be served: ${state}`);
 }
 
 /** Selects the operations that match all lists of a config file. */

@@ -187,7 +187,7 @@ Deno.test("mcp openapi reads a document from a URL of this machine only if the h
   });
 });
 
-Deno.test("mcp openapi finds what a server for a document needs", async () => {
+Deno.test("mcp openapi finds what a server for a document needs", () => {
   const document = {
     ...pets,
     info: { title: "Pet-Store API (v2)", version: "2" },

@@ -1,12 +1,12 @@
 // APIs with an OpenAPI document in config files, and the documents that `mcp openapi` reads.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import process from "node:process";
 import { findRequiredPermissions } from "../../src/cli/config/required_permissions.ts";
 import { CliError } from "../../src/cli/cli_error.ts";
 import { load } from "../../src/cli/load.ts";
 import { readSource, surveyApi } from "../../src/cli/openapi/survey.ts";
 import { withFolder, withServer } from "../cli/folder.ts";
 import { withApi } from "../ready/api.ts";
+import { withEnvironment } from "../support/environment.ts";
 import { sentence } from "../support/messages.ts";
 import { toDocument } from "./echo.ts";
 
@@ -54,22 +54,17 @@ Deno.test("a config file serves an API with a credential and a base URL from var
     sent.push(`${request.method} ${new URL(request.url).pathname} ${request.headers.get("authorization")}`);
     return Response.json([]);
   }, async (host) => {
-    process.env.OPENAPI_TEST_HOST = host;
-    process.env.OPENAPI_TEST_TOKEN = "secret";
     const api = {
       baseUrl: "http://${OPENAPI_TEST_HOST}/v1",
       auth: { token: "${OPENAPI_TEST_TOKEN}" },
       allowPrivate: [host],
     };
-    try {
+    await withEnvironment({ OPENAPI_TEST_HOST: host, OPENAPI_TEST_TOKEN: "secret" }, async () => {
       await withServer({ "mcp.jsonc": toConfig(api), "api.json": pets }, async (client) => {
         await client.callTool("listKeys");
         await client.callTool("addPet");
       });
-    } finally {
-      delete process.env.OPENAPI_TEST_HOST;
-      delete process.env.OPENAPI_TEST_TOKEN;
-    }
+    });
   });
   assertEquals(sent, ["GET /v1/keys Bearer secret", "POST /v1/pets null"]);
 });

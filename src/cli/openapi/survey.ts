@@ -104,9 +104,11 @@ async function download(url: string, allowPrivate: readonly string[]): Promise<U
     response = await sendRequest(request, { allowPrivate, maxBytes: MAX_DOCUMENT_BYTES });
     bytes = new Uint8Array(await response.arrayBuffer());
   } catch (error) {
-    // The library names its own option.
-    const state = toMessage(error).replace(/set allowPrivate: \["(.*)"\]/, "add --allow-private $1");
-    throw new CliError(/^Cannot /.test(state) ? state : `Cannot read ${url}: ${state}; check the URL`);
+    const { host } = new URL(url);
+    const remedy = allowPrivate.includes(host)
+      ? "check the URL"
+      : `check the URL, or add --allow-private ${host} for a host that is not public`;
+    throw new CliError(`Cannot read ${url}: ${toMessage(error)}; ${remedy}`);
   }
   if (response.ok) return bytes;
   throw new ServerError(`Cannot read ${url}: the server responded with ${response.status}; check the URL`);
@@ -119,6 +121,7 @@ async function download(url: string, allowPrivate: readonly string[]): Promise<U
  */
 export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiChoice): ApiSurvey {
   const { document, name: file } = source;
+  if (baseUrl !== undefined) checkBaseUrl(baseUrl);
   try {
     const facts = readOpenApi(document);
     const known = [...new Set(facts.operations.flatMap((operation) => operation.tags))];
@@ -154,12 +157,17 @@ export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiC
     };
   } catch (error) {
     if (error instanceof CliError || !(error instanceof TypeError)) throw error;
-    const state = error.message.replace(/^Cannot (read the OpenAPI document|make an API): /, "");
-    if (/^baseUrl /.test(state)) {
-      throw new UsageError(`Cannot use --base-url ${baseUrl}: ${state.replace(/^baseUrl/, "it")}`);
-    }
-    throw new CliError(`Cannot read ${file}: ${state}`);
+    throw new CliError(`Cannot read ${file}: ${error.message}`);
   }
+}
+
+function checkBaseUrl(text: string): void {
+  const { protocol = "", username, password, search, hash }: Partial<URL> = URL.canParse(text) ? new URL(text) : {};
+  if (/^https?:$/.test(protocol) && !(username || password || search || hash)) return;
+  throw new UsageError(
+    `Cannot use --base-url ${text}: it is not the URL of an API without credentials and query; write a URL such as ` +
+      "https://api.example.com/v1",
+  );
 }
 
 function toName(title = "api"): string {

@@ -6,6 +6,8 @@ import type { ListedTool, PipeServer } from "../client/client.ts";
 import { type HandlerSteps, listSteps, listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
+import type { Handler } from "../library.ts";
+import type { Api, ServedOperation } from "../ready/openapi/openapi.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
@@ -31,7 +33,10 @@ export const check: Command = {
       text: "Report an error if the tools take more than this number of tokens (default: 20000)",
     },
     strict: { text: "Exit with code 1 for warnings too" },
-    verbose: { text: "List the layers and middleware around each handler, in the order in which they run" },
+    verbose: {
+      text: "List the layers and middleware around each handler, in the order in which they run, and the operations of " +
+        "OpenAPI documents that are left out",
+     },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
@@ -78,8 +83,10 @@ async function checkTarget(args: Args): Promise<number> {
       const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       const steps = "verbose" in flags ? listSteps(each.server) : undefined;
-      console.log("json" in flags ? toJson(listing, findings, steps) : toReport(title, listing, findings));
+      const leftOut = steps && listLeftOut(each.server.handlers.list());
+      console.log("json" in flags ? toJson(listing, findings, { steps, leftOut }) : toReport(title, listing, findings));
       if (steps && !("json" in flags)) console.log(`\n${toStepList(steps)}`);
+      if (leftOut?.length && !("json" in flags)) console.log(`\n${toLeftOutList(leftOut)}`);
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
     }
   } finally {
@@ -158,6 +165,24 @@ function toStepList(all: readonly HandlerSteps[]): string {
   return ["Layers and middleware, in the order in which they run:", ...lines].join("\n");
 }
 
+/** An operation of an OpenAPI document that cannot be called. */
+type LeftOut = Pick<ServedOperation, "id" | "reason">;
+
+/** Lists the operations that `openapi()` has left out, also of APIs in groups. */
+function listLeftOut(all: readonly Handler[]): readonly LeftOut[] {
+  return all.flatMap((handler): readonly LeftOut[] => {
+    const { operations, handlers = [] }: Partial<Api> = handler;
+    if (!operations) return listLeftOut(handlers);
+    return operations.flatMap(({ id, reason }) => reason === undefined ? [] : { id, reason });
+  });
+}
+
+function toLeftOutList(leftOut: readonly LeftOut[]): string {
+  const width = Math.max(...leftOut.map(({ id }) => id.length));
+  const lines = leftOut.map(({ id, reason }) => `  ${toPrintableLine(`${id.padEnd(width)}  ${reason}`)}`);
+  return ["Operations of OpenAPI documents that are left out:", ...lines].join("\n");
+}
+
 /** Lists the arguments of a tool that clients also send as headers, so that proxies can read the arguments. */
 function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
@@ -166,7 +191,12 @@ function formatHeaders({ inputSchema }: ListedTool): string {
     : "";
 }
 
-function toJson(listing: Listing, findings: readonly Finding[], steps?: readonly HandlerSteps[]): string {
+interface VerboseParts {
+  readonly steps?: readonly HandlerSteps[];
+  readonly leftOut?: readonly LeftOut[];
+}
+
+function toJson(listing: Listing, findings: readonly Finding[], verbose: VerboseParts): string {
   const tools = (listing.shortTools ?? listing.tools).map((tool) => ({
     name: tool.name,
     tokens: toTokens(tool),
@@ -176,5 +206,5 @@ function toJson(listing: Listing, findings: readonly Finding[], steps?: readonly
   const { resources, templates, prompts } = listing;
   const counts = { resources: resources.length, templates: templates.length, prompts: prompts.length };
   const found = findings.map((each) => ({ level: each.level, place: each.place, state: toSentence(each) }));
-  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found, steps }, null, 2));
+  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found, ...verbose }, null, 2));
 }

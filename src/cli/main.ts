@@ -28,6 +28,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.ent
   doctor: async () => (await importModule<typeof import("./doctor.ts")>("./doctor.ts")).doctor,
   install: async () => (await importModule<typeof import("./install.ts")>("./install.ts")).install,
   new: async () => (await importModule<typeof import("./new.ts")>("./new.ts")).create,
+  openapi: async () => (await importModule<typeof import("./openapi.ts")>("./openapi.ts")).openapi,
   pack: async () => (await importModule<typeof import("./pack.ts")>("./pack.ts")).pack,
   completions: async () =>
     (await importModule<typeof import("./completions.ts")>("./completions.ts")).createCompletions(loadCommands),

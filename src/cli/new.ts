@@ -1,16 +1,14 @@
 /**
  * `mcp new`: creates the files of a server, including a test.
  */
-import { toState } from "../core/kit/error_state.ts";
 import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { findCommonJsPackage, SET_MODULE_TYPE } from "./module_type.ts";
 import { isInstalled } from "./own_entries.ts";
-import { findLibraryNames } from "./project_files.ts";
+import { findLibrary, makeFolder, refuseExisting, type ToLibrary, writeAll } from "./new_files.ts";
 import { platform } from "./platform.ts";
-import { explainPermission } from "./permissions.ts";
-import { CliError, UsageError } from "./cli_error.ts";
+import { UsageError } from "./cli_error.ts";
 
 const SERVER_NAME = /^[a-z][\w-]{0,63}$/i;
 
@@ -121,14 +119,6 @@ Serve the file, and try the server in a browser:
   ${toShell([...toFolderProgram(), "server.ts", "--http", "--inspect"])}`);
 }
 
-async function makeFolder(name: string): Promise<void> {
-  try {
-    await platform.files.makeFolder(platform.toPath(name));
-  } catch (error) {
-    throw createWriteError(name, error);
-  }
-}
-
 /**
  * Returns the command that starts this program from a new folder. The path to an installed package is relative, so that
  * the command also works on other machines.
@@ -138,38 +128,6 @@ function toFolderProgram(): readonly string[] {
   return toProgram().map((word) =>
     word.startsWith(`${packages}/`) ? `../node_modules${word.slice(packages.length)}` : word
   );
-}
-
-/** A sub-path of this library, such as `@x/mcp/auth`. */
-type SubPath = "apps" | "auth" | "oauth" | "testing";
-
-type ToLibrary = (path?: SubPath) => string;
-
-/**
- * Returns a function that returns the specifier of this library or of a sub-path. If the working directory's
- * configuration does not map the name of the library, the specifier points to this copy.
- */
-async function findLibrary(): Promise<ToLibrary> {
-  const isMapped = await findLibraryNames();
-  return (path) => {
-    const name = path === undefined ? NAME : `${NAME}/${path}`;
-    return isMapped(name) ? name : toOwnSpecifier(path);
-  };
-}
-
-/** Returns the specifier of this copy of the library, or of one of its sub-paths. */
-function toOwnSpecifier(path?: SubPath): string {
-  const entry = toEntry();
-  const library = entry.includes("/node_modules/") ? NAME : entry;
-  if (path === undefined) return library;
-  if (!library.endsWith("/mod.ts")) return `${library}/${path}`;
-  const files = {
-    apps: "extensions/apps/apps.ts",
-    auth: "auth/auth.ts",
-    oauth: "auth/oauth/oauth.ts",
-    testing: "testing/testing.ts",
-  };
-  return library.replace(/mod\.ts$/, `src/${files[path]}`);
 }
 
 /**
@@ -199,43 +157,6 @@ function toTestCommand(test: string, flags: readonly string[] = []): string {
 function toTestFlags(): readonly string[] {
   const entry = toEntry();
   return ["--allow-env", ...entry.endsWith("/mod.ts") ? ["--config", entry.replace(/mod\.ts$/, "deno.json")] : []];
-}
-
-async function refuseExisting(names: readonly string[]): Promise<void> {
-  const existing = await findExisting(names);
-  if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);
-}
-
-async function findExisting(names: readonly string[]): Promise<string | undefined> {
-  for (const name of names) {
-    try {
-      // Use `lstat` to also detect broken symbolic links, because writing through a broken link would create the file
-      // in another place.
-      if (await platform.files.lstat(platform.toPath(name))) return name;
-    } catch (error) {
-      throw createWriteError(name, error);
-    }
-  }
-}
-
-/** Writes all files. If a file cannot be written, removes the files that the function has already written. */
-async function writeAll(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
-  const written: string[] = [];
-  for (const [name, text] of files) {
-    const path = platform.toPath(name);
-    try {
-      await platform.files.write(path, text, { isNew: true });
-      written.push(path);
-    } catch (error) {
-      await Promise.all(written.map((each) => platform.files.remove(each).catch(() => {})));
-      throw createWriteError(name, error);
-    }
-  }
-}
-
-function createWriteError(name: string, error: unknown): CliError {
-  const message = error instanceof Error ? error.message : String(error);
-  return new CliError(`Cannot write ${name}: ${explainPermission(message) ?? `${toState(message)}; check the folder`}`);
 }
 
 function toServerSource(name: string, library: string): string {

@@ -116,7 +116,7 @@ Deno.test({
     const { stdout } = await run([...program, "completions", "bash", "--name", "my-mcp"]);
     assertStringIncludes(stdout, "complete -F _my_mcp my-mcp\n");
     const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
-    assertEquals(names.length, 16);
+    assertEquals(names.length, 17);
     for (const name of names) assert(stdout.includes(`    ${name}) flags=`), name);
     for (
       const [words, message] of [

@@ -41,9 +41,14 @@ class PermissionCollector {
   readonly modules = new Set<string>();
 
   async add(source: Source): Promise<void> {
-    const { tools = {}, resources = [], prompts = [], modules = [], instructions, secret } = source.config;
+    const { tools = {}, openapi = [], resources = [], prompts = [], modules = [], instructions, secret } = source.config;
     this.read.add(source.path);
     for (const [name, tool] of Object.entries(tools)) await this.#addTool(source, name, tool);
+    for (const [i, { document, baseUrl, auth }] of openapi.entries()) {
+      await this.#addPath(source, ["openapi", i, "document"], document);
+      this.#addVariables([baseUrl, auth]);
+      this.net.add(findHost(source, ["openapi", i, "baseUrl"], baseUrl));
+    }
     for (const [i, resource] of resources.entries()) await this.#addResource(source, ["resources", i], resource);
     for (const [i, prompt] of prompts.entries()) {
       await this.#addPath(source, ["prompts", i], isPattern(prompt) ? toBaseFolder(prompt) : prompt);

@@ -111,6 +111,25 @@ const fetchTool = z.strictObject({
   }).describe("The request to send"),
 });
 
+const api = z.strictObject({
+  document: path.describe("The OpenAPI document, in JSON or YAML"),
+  baseUrl: text.describe(
+    "The URL to which the paths of the document are appended, such as https://api.example.com/v1. The servers of the " +
+      "document are never used",
+  ),
+  auth: z.record(text, z.string()).optional().describe(
+    'The credentials by name of the security scheme, such as { "token": "${API_TOKEN}" }. For the scheme basic, write ' +
+      "USER:PASSWORD. An empty credential counts as missing. For a document without security schemes, the names are " +
+      "bearer and basic",
+  ),
+  tags: z.array(text).min(1).optional().describe("Serve only operations with one of these tags"),
+  methods: z.array(z.enum(["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "QUERY"])).min(1).optional()
+    .describe("Serve only operations with one of these methods"),
+  operations: z.array(text).min(1).optional().describe("Serve only operations with one of these values of operationId"),
+  readOnly: z.boolean().optional().describe("Whether to leave out operations that can change data. Defaults to false"),
+  allowPrivate: request.allowPrivate,
+});
+
 const resourceCommon = {
   title: text.optional().describe("The display name"),
   description: text.optional().describe("What the resource contains"),
@@ -195,12 +214,13 @@ const parts = {
   $schema: z.string().optional().describe("The location of this JSON Schema, for editors"),
   description: text.optional().describe("What the server is for, in one sentence"),
   include: z.array(path).optional().describe(
-    "Other config files, whose tools, resources, prompts and modules are added to the server",
+    "Other config files, whose tools, APIs, resources, prompts and modules are added to the server",
   ),
   tools: z.record(
     z.string().regex(/^[\w.-]{1,128}$/),
     z.union([commandTool, fetchTool]),
   ).optional().describe("Tools by name. Each tool runs a command or sends an HTTP request"),
+  openapi: z.array(api).optional().describe("APIs with an OpenAPI document, whose operations become tools"),
   modules: z.array(path).optional().describe(
     "TypeScript or JavaScript files whose default export is a tool, resource or prompt, or an array of them",
   ),
@@ -221,6 +241,8 @@ export type ConfigFile = z.infer<typeof configSchema>;
 export type CommandTool = z.infer<typeof commandTool>;
 /** A tool that sends an HTTP request. */
 export type FetchTool = z.infer<typeof fetchTool>;
+/** An API with an OpenAPI document. */
+export type ApiConfig = z.infer<typeof api>;
 export type FileResource = z.infer<typeof fileResource>;
 /** Resources for the files that match a pattern. */
 export type GlobResource = z.infer<typeof globResource>;

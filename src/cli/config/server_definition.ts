@@ -17,7 +17,7 @@ import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "../../rea
 import { makeHttpTool } from "../../ready/http_tool.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { buildResource } from "./resource_definition.ts";
-import type { ConfigFile } from "./schema.ts";
+import type { ApiConfig, ConfigFile } from "./schema.ts";
 import type { ConfigPart } from "./pattern_resources.ts";
 import { findFile, type Source, toDefaultName } from "./source.ts";
 import { toolSearch } from "../../ready/search/search.ts";
@@ -71,6 +71,7 @@ class DefinitionBuilder {
 
   async add(source: Source): Promise<void> {
     await this.#addTools(source);
+    await this.#addApis(source);
     await this.#addModules(source);
     for (const [i, resource] of (source.config.resources ?? []).entries()) {
       const key = ["resources", i];
@@ -89,6 +90,16 @@ class DefinitionBuilder {
       this.#toolFiles.set(name, source.file);
       const handler = await withKey(source, key, () => buildTool(name, tool, source));
       this.parts.push({ handlers: [handler] });
+    }
+  }
+
+  async #addApis(source: Source): Promise<void> {
+    for (const [i, api] of (source.config.openapi ?? []).entries()) {
+      const key = ["openapi", i];
+      const fileKey = [...key, "document"];
+      const path = await findFile(source, fileKey, source.resolvePath(fileKey, api.document));
+      this.parts.push({ handlers: [await withKey(source, key, () => buildApi(api, path, { source, key }))] });
+      this.files.push(path);
     }
   }
 
@@ -150,6 +161,13 @@ async function buildTool(name: string, tool: ToolConfig, source: Source): Promis
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
   return commandTool({ name, tool, program, cwd, readEnv, toProblem });
+}
+
+async function buildApi(api: ApiConfig, path: string, { source, key }: { source: Source; key: KeyPath }): Promise<Handler> {
+  // Load this module only now, because it imports a package that other config files do not need.
+  const { apiHandler } = await importModule<typeof import("./api.ts")>("./config/api.ts");
+  const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
+  return await apiHandler(api, { path, readEnv, toProblem });
 }
 
 async function importHandlers(name: string, path: string): Promise<readonly Handler[]> {

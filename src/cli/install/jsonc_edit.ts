@@ -32,10 +32,47 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   return bom + jsonc.text.slice(0, old.offset) + write(jsonc, entry, property.offset) + jsonc.text.slice(toEnd(old));
 }
 
-function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
-  if (type === "object") return;
+/**
+ * Adds an item to the list with a key of the root object. Adds the list if it is missing.
+ *
+ * @throws {CliError} with file, line and column if the text is not JSON with comments, or if the value is not a list.
+ */
+export function addItem(text: string, item: unknown, { file, key }: ItemOptions): string {
+  const jsonc = readJsonc(text, file);
+  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const { root } = jsonc;
+  checkObject(jsonc, root, file);
+  const list = findProperty(root, key)?.children?.[1];
+  if (!list) return bom + insert(jsonc, root, key, [item]);
+  checkType(jsonc, list, { file, type: "array", word: "a list" });
+  return bom + insert(jsonc, list, undefined, item);
+}
+
+/** Adds a member to the root object. */
+export function addMember(text: string, value: unknown, { file, key }: ItemOptions): string {
+  const jsonc = readJsonc(text, file);
+  return (text.startsWith("\uFEFF") ? "\uFEFF" : "") + insert(jsonc, jsonc.root, key, value);
+}
+
+/** The name of the file in error messages, and a key of the root object. */
+export interface ItemOptions {
+  readonly file: string;
+  readonly key: string;
+}
+
+function checkObject(jsonc: Jsonc, node: Node, file: string): void {
+  checkType(jsonc, node, { file, type: "object", word: "an object" });
+}
+
+function checkType(
+  { text }: Jsonc,
+  { type, offset }: Node,
+  expected: { readonly file: string; readonly type: Node["type"]; readonly word: string },
+): void {
+  if (type === expected.type) return;
   throw new CliError(
-    `Cannot change ${formatPosition(file, text, offset)}: the value is not an object; edit the file by hand`,
+    `Cannot change ${formatPosition(expected.file, text, offset)}: the value is not ${expected.word}; edit the file ` +
+      "by hand",
   );
 }
 
@@ -43,9 +80,9 @@ function toEnd({ offset, length }: Node): number {
   return offset + length;
 }
 
-// Inserts an entry after the comments that follow the last entry. `jsonc-parser` would insert the entry before the
+// Inserts an entry into an object, or into a list if there is no key. Inserts it after the comments that follow the last entry. `jsonc-parser` would insert the entry before the
 // comments.
-function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
+function insert(jsonc: Jsonc, object: Node, key: string | undefined, value: unknown): string {
   const { text } = jsonc;
   const closing = toEnd(object) - 1;
   const last = object.children?.at(-1);
@@ -58,7 +95,8 @@ function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string
   const inner = isOwnLine ? outer : outer + toIndentUnit(jsonc);
   const end = toIndent(text, closing === toFirstCharacter(text, closing) ? closing : object.offset);
   const eol = toEol(text);
-  const member = `${inner}${JSON.stringify(key)}: ${write(jsonc, value, undefined, inner)}`;
+  const start = key === undefined ? "" : `${JSON.stringify(key)}: `;
+  const member = `${inner}${start}${write(jsonc, value, undefined, inner)}`;
   return `${head}${rest.trimEnd()}${eol}${member}${eol}${end}${text.slice(closing)}`;
 }
 

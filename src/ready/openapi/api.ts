@@ -155,7 +155,8 @@ function toApi(made: Made): Api {
   const count = operations.filter(({ kind }) => kind === "tool").length;
   const needsSearch = count > MAX_TOOLS && !isSelected;
   const state =
-    `it has ${count} tools, which models cannot use at once; add toolSearch(), or select operations with as`;
+    `it has ${count} tools, which models cannot use at once; add toolSearch() (in a config file: search: true), or select ` +
+    "fewer operations";
   let hasSearch = false;
   let isWarned = false;
   const layers: HandlerLayers = {

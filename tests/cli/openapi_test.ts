@@ -1,0 +1,160 @@
+// `mcp openapi` lists operations and writes servers, whose tools call an API on this machine.
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
+import { root, run } from "../support/processes.ts";
+import { withApi } from "../ready/api.ts";
+import { runtimes } from "./runtimes.ts";
+
+const pets = `openapi: 3.0.3
+info: { title: Pets, version: 1.0.0 }
+servers: [{ url: https://pets.example.com/v1 }]
+security: [{ token: [] }]
+paths:
+  /pets/{id}:
+    parameters: [{ name: id, in: path, required: true, description: Id, schema: { type: integer } }]
+    get: { operationId: getPet, summary: Returns a pet, tags: [pets] }
+    delete: { operationId: deletePet, summary: Deletes a pet, tags: [pets] }
+  /stores:
+    get: { operationId: listStores, summary: Lists stores, tags: [stores], security: [{ cert: [] }] }
+components:
+  securitySchemes:
+    token: { type: http, scheme: bearer }
+    cert: { type: mutualTLS }
+`;
+
+const env = { PETS_TOKEN: "secret" };
+
+/** Serves the document and its API on this machine. The API responds with the requests that it gets. */
+async function withPets(use: (host: string) => Promise<void>): Promise<void> {
+  await withApi(({ url, headers, method }) => {
+    const { pathname } = new URL(url);
+    if (pathname === "/openapi.yaml") return new Response(pets);
+    // Results contain no credentials.
+    return Response.json({ request: `${method} ${pathname}`, isAda: headers.get("authorization") === "Bearer secret" });
+  }, use);
+}
+
+for (const { name, program } of runtimes) {
+  const openapi = (cwd: string, ...words: readonly string[]) => run([...program, "openapi", ...words], { cwd });
+
+  testProcesses(`${name}: openapi lists the operations of a document, and what a server needs`, async () => {
+    await withFiles({ "pets.yaml": pets }, async (cwd) => {
+      const { code, stdout, stderr } = await openapi(cwd, "pets.yaml");
+      assertEquals(code, 0, stderr);
+      assertMatch(stdout, /^Pets 1\.0\.0, OpenAPI 3\.0\.3: 2 tools, about \d+ tokens$/m);
+      assertMatch(stdout, /^ {2}getPet {5}about \d+ tokens {2}GET \/pets\/\{id\}$/m);
+      assertMatch(stdout, /^Left out:\n.*mutualTLS.* listStores$/m);
+      assertMatch(stdout, /^ {2}https:\/\/pets\.example\.com\/v1$/m);
+      assertMatch(stdout, /^ {2}token {2}http bearer {2}a token\n {2}cert {3}mutualTLS {4}not supported$/m);
+      const json = JSON.parse((await openapi(cwd, "pets.yaml", "--json", "--read-only")).stdout);
+      assertEquals([json.tools, json.needsSearch, json.servers], [1, false, ["https://pets.example.com/v1"]]);
+      assertEquals(json.operations.map(({ id }: { id: string }) => id), ["getPet", "deletePet", "listStores"]);
+      assertEquals(listNames(cwd), ["pets.yaml"]);
+    });
+  });
+
+  testProcesses(`${name}: openapi writes a config file from a URL, and extends the file`, async () => {
+    await withPets((host) =>
+      withFiles({}, async (cwd) => {
+        const url = `http://${host}/openapi.yaml`;
+        const chosen = [url, "--base-url", `http://${host}`, "--allow-private", host, "--write", "mcp.jsonc"];
+        const made = await openapi(cwd, ...chosen);
+        assertEquals(made.code, 0, made.stderr);
+        assertEquals(listNames(cwd), ["mcp.jsonc", "pets.openapi.yaml"]);
+        const called = await run([...program, "call", "mcp.jsonc", "getPet", "id=7"], { cwd, env });
+        assertEquals(JSON.parse(called.stdout), { request: "GET /pets/7", isAda: true });
+        const again = await openapi(cwd, ...chosen);
+        assertEquals([again.code, again.stderr.trim()], [2, sentence("pets.openapi.yaml")]);
+
+        await Deno.rename(`${cwd}/pets.openapi.yaml`, `${cwd}/pets.yaml`);
+        await Deno.writeTextFile(`${cwd}/mcp.jsonc`, '{\n  // My server.\n  "name": "mine", // here\n}\n');
+        const extended = ["pets.yaml", ...chosen.slice(1), "--tag", "pets", "--read-only"];
+        assertEquals((await openapi(cwd, ...extended)).code, 0);
+        const text = await Deno.readTextFile(`${cwd}/mcp.jsonc`);
+        assertStringIncludes(text, '{\n  // My server.\n  "name": "mine", // here\n  "openapi": [\n');
+        const listed = await run([...program, "call", "mcp.jsonc"], { cwd, env });
+        assertMatch(listed.stdout, /^getPet .*\n$/);
+        const twice = await openapi(cwd, ...extended);
+        assertEquals([twice.code, twice.stderr.trim()], [2, sentence("pets.yaml", "mcp.jsonc")]);
+        assertEquals(await Deno.readTextFile(`${cwd}/mcp.jsonc`), text);
+      })
+    );
+  });
+
+  testProcesses(`${name}: openapi writes code that type-checks and serves the operations`, async () => {
+    await withPets((host) =>
+      withFiles({ "pets.yaml": pets }, async (cwd) => {
+        const chosen = ["pets.yaml", "--base-url", `http://${host}`, "--allow-private", host, "--tag", "pets"];
+        const made = await openapi(cwd, ...chosen, "--write", "server.ts");
+        assertEquals(made.code, 0, made.stderr);
+        assertEquals(listNames(cwd), ["pets.openapi.json", "pets.yaml", "server.ts"]);
+        const called = await run([...program, "call", "server.ts", "getPet", "id=7"], { cwd, env });
+        assertEquals(JSON.parse(called.stdout), { request: "GET /pets/7", isAda: true });
+        const checked = await run(["deno", "check", "--config", `${root}deno.json`, "server.ts"], { cwd });
+        assertEquals(checked.code, 0, checked.stderr);
+        const again = await openapi(cwd, ...chosen, "--write", "server.ts");
+        assertEquals(again.code, 2);
+      })
+    );
+  });
+
+  testProcesses(`${name}: openapi rejects options with which no server could work`, async () => {
+    await withFiles({ "pets.yaml": pets, "mcp.jsonc": { openapi: {} }, "text.txt": "Hello" }, async (cwd) => {
+      const url = ["--base-url", "https://pets.example.com/v1"];
+      for (
+        const [words, ...names] of [
+          [[], "no document"],
+          [["pets.yaml", "b"], "pets.yaml", "b"],
+          [["gone.yaml"], "gone.yaml"],
+          [["text.txt"], "text.txt"],
+          [["http://"], "http://"],
+          [["http://127.0.0.1:1/"], "--allow-private"],
+          [["pets.yaml", "--tag", "store"], "stores?"],
+          [["pets.yaml", "--write", "a.ts"], "--base-url https://pets.example.com/v1"],
+          [["pets.yaml", "--write", "a.ts", "--base-url", "https://u:p@pets.example.com"], "credentials"],
+          [["pets.yaml", "--write", "a.ts", "--base-url", "http://[::1]:80"], "--allow-private [::1]"],
+          [["pets.yaml", "--write", "a.yaml", ...url], "a.yaml"],
+          [["pets.yaml", "--write", "a.ts", "--json"], "--json"],
+          [["pets.yaml", "--write", "a.ts", "--tag", "stores", ...url], "a.ts"],
+          [["pets.yaml", "--write", "mcp.jsonc", ...url], "mcp.jsonc:1"],
+        ] as const
+      ) {
+        const { code, stdout, stderr } = await openapi(cwd, ...words);
+        assertEquals([code, stdout], [2, ""], stderr);
+        assertStringIncludes(stderr, sentence(...names));
+      }
+      assertEquals(listNames(cwd), ["mcp.jsonc", "pets.yaml", "text.txt"]);
+    });
+  });
+
+  testProcesses(`${name}: check warns about many operations without a search, and lists what is left out`, async () => {
+    const paths = Object.fromEntries(Array.from({ length: 129 }, (_, i) => [`/p${i}`, { get: { summary: "Reads" } }]));
+    const many = { openapi: "3.1.0", info: { title: "Many" }, paths: { ...paths, "/x": { trace: {} } } };
+    const config = { openapi: [{ document: "many.json", baseUrl: "https://api.example.com" }] };
+    await withFiles({ "many.json": many, "mcp.jsonc": config }, async (cwd) => {
+      const { stdout } = await run([...program, "check", "--verbose", "mcp.jsonc"], { cwd });
+      assertStringIncludes(stdout, sentence("api many", "129 tools", "search: true"));
+      assertMatch(stdout, /^Operations of OpenAPI documents that are left out:\n {2}trace_x {2}.*TRACE$/m);
+      const json = JSON.parse((await run([...program, "check", "--verbose", "--json", "mcp.jsonc"], { cwd })).stdout);
+      assertEquals(json.leftOut.map(({ id }: { id: string }) => id), ["trace_x"]);
+    });
+  });
+}
+
+testProcesses("Deno: install grants an API of a config file exactly the permissions that it needs", async () => {
+  await withFiles({ "pets.yaml": pets }, async (cwd) => {
+    const program = ["deno", "run", "-A", `${root}mod.ts`];
+    const url = "https://pets.example.com/v1";
+    await run([...program, "openapi", "pets.yaml", "--base-url", url, "--write", "mcp.jsonc"], { cwd });
+    const words = ["install", "mcp.jsonc", "--client", "claude-code", "--env", "PETS_TOKEN", "--dry-run"];
+    const { code, stdout, stderr } = await run([...program, ...words], { cwd, env });
+    assertEquals(code, 0, stderr);
+    const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
+    assertEquals(args.filter((each) => each.startsWith("--")), [
+      `--allow-read=${cwd}/mcp.jsonc,${cwd}/pets.yaml,${root}src`,
+      "--allow-net=pets.example.com:443",
+      "--allow-env=PETS_TOKEN",
+    ]);
+  });
+});

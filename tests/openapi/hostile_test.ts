@@ -281,3 +281,34 @@ Deno.test("hostile: no document makes anything but an API or a TypeError with wo
     }
   }
 });
+
+Deno.test("hostile: no pattern of a document takes a time that grows faster than the text", async () => {
+  const slow = [
+    ...["^a*a*$", "a*a*$", "^a*a*a*$", "a*b", "a+$", "^(a?){30}a{30}$", "^(a|b|ab)*$", "^(a{0,9}){0,20}$", "^(a*)\\1$"],
+    ...["^a?a?a?a?a?a?a?a?a?a?a?a?$", "^a{0,99}a{0,99}a{0,99}$", "^a*a{5000}$", "a{5000}", "^(a{50}){9}|b", "^a*?a*?$"],
+    ...["^(?<x>a+)+$", "^(?:(?=a+)a)*$", "^(a+b?)+$", "^((a+))+$", "^\\p{L}*\\p{L}*$"],
+  ];
+  const fast = [
+    ...["^[a-z]+$", "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]\\d{2}:\\d{2})$", "^(a|b)$", "abc"],
+    ...["^[0-9a-f]{8}(-[0-9a-f]{4})(-[0-9a-f]{4})$", "^\\p{L}{1,64}$", "^(ab)*$", "^https?://[^ ]+$", "^[(*+?|]*$"],
+  ];
+  const toSchemas = (patterns: readonly string[], more: object) =>
+    patterns.map((pattern, i) => [`p${i}`, { type: "string", pattern, ...more }] as const);
+  const list = async (properties: ReturnType<typeof toSchemas>) => {
+    const schema = { type: "object", properties: Object.fromEntries(properties) };
+    const document = toDocument({
+      a: { method: "post", requestBody: { content: { "application/json": { schema } } } },
+    });
+    const api = openapi(document, { fetch });
+    await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
+    const [{ inputSchema }] = await client.listTools();
+    const { body } = Object(inputSchema.properties);
+    return properties.filter(([name]) => "pattern" in body.properties[name]).map(([, { pattern }]) => pattern);
+  };
+  assertEquals(await list(toSchemas(slow, {})), []);
+  assertEquals(await list(toSchemas(fast, {})), fast);
+  // The length of the text limits the time too.
+  const pairs = ["^[a-z]+-[a-z]+$", "[a-z]+"];
+  assertEquals(await list(toSchemas(pairs, { maxLength: 30 })), pairs);
+  assertEquals(await list(toSchemas(pairs, { maxLength: 3000 })), []);
+});

@@ -4,6 +4,7 @@ import { createServer, ToolError } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
+import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
@@ -311,4 +312,39 @@ Deno.test("hostile: no pattern of a document takes a time that grows faster than
   const pairs = ["^[a-z]+-[a-z]+$", "[a-z]+"];
   assertEquals(await list(toSchemas(pairs, { maxLength: 30 })), pairs);
   assertEquals(await list(toSchemas(pairs, { maxLength: 3000 })), []);
+});
+
+Deno.test("hostile: long names, and many equal names, cost little", async () => {
+  const long = `a${"_".repeat(100_000)}!a`;
+  const query = (name: string, more: object = {}) => ({ name, in: "query", schema: { type: "string" }, ...more });
+  const toEqual = (count: number) => {
+    const keys = Array.from({ length: count }, (_, i) => `s${i}`);
+    const schemas = Object.fromEntries(keys.map((key) => [key, { properties: { same: { type: "string" } } }]));
+    // All of these names become `p`.
+    const parameters = keys.map((key, i) =>
+      query(`p${String.fromCodePoint(0x4e00 + i)}`, { schema: { $ref: `#/components/schemas/${key}/properties/same` } })
+    );
+    return read(toDocument({ a: { parameters } }, { components: { schemas } }));
+  };
+  const short = toDocument({ a: { parameters: [query("a")] } }, { info: { title: "a" } });
+  const document = toDocument({ [long]: { path: "/a", parameters: [query(long)] } }, { info: { title: long } });
+  assertEquals(read(document).operations[0].name, "a");
+  const costs = await compareCosts(
+    { document: () => read(document), short: () => read(short), one: () => toEqual(1500), two: () => toEqual(3000) },
+    ({ document, short, one, two }) => document <= short + one && two <= 3 * one,
+  );
+  assertEquals(costs, undefined);
+});
+
+Deno.test("hostile: parts that many operations share cannot multiply a document", () => {
+  const paths = (count: number, item: object) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`/p${i}`, item]));
+  const properties = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, {}]));
+  const schema = { type: "object", properties: properties(1000) };
+  const parameters = { big: { in: "body", name: "body", description: "x".repeat(1_000_000) } };
+  const post = { post: { parameters: [{ $ref: "#/parameters/big" }] } };
+  assertThrows(() => read({ swagger: "2.0", parameters, paths: paths(500, post) }), TypeError, sentence("50000000"));
+  const base = { post: { requestBody: { content: { "application/json": { schema } } } } };
+  const shared = { ...paths(400, { $ref: "#/paths/~1base" }), "/base": base };
+  assertThrows(() => read({ openapi: "3.1.0", paths: shared }), TypeError, sentence("300000"));
 });

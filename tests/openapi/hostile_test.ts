@@ -328,7 +328,7 @@ Deno.test("hostile: long names, and many equal names, cost little", async () => 
   };
   const short = toDocument({ a: { parameters: [query("a")] } }, { info: { title: "a" } });
   const document = toDocument({ [long]: { path: "/a", parameters: [query(long)] } }, { info: { title: long } });
-  assertEquals(read(document).operations[0].name, "a");
+  assert(/^a_\w{8}$/.test(read(document).operations[0].name));
   const costs = await compareCosts(
     { document: () => read(document), short: () => read(short), one: () => toEqual(1500), two: () => toEqual(3000) },
     ({ document, short, one, two }) => document <= short + one && two <= 3 * one,

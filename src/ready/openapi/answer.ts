@@ -219,7 +219,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   for await (const chunk of response.body ?? []) {
     // In JSON text sequences, a record begins with a separator. Split only the new text, because a line may arrive in
     // many small parts.
-    const lines = decoder.decode(chunk, { stream: true }).split(/[\n\x1e]/);
+    const lines = decoder.decode(chunk, { stream: true }).replaceAll("\x1e", "\n").split("\n");
     lines[0] = rest + lines[0];
     rest = lines.pop() ?? "";
     yield* lines.map((line) => line.trim()).filter(Boolean);

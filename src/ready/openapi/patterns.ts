@@ -47,10 +47,10 @@ export function isSafePattern(pattern: string, maxLength: number = Infinity): bo
     const repetition = readRepetition(token);
     if (token.startsWith("(")) groups.push({ length: 0, alternatives: 1, isComplex: false });
     else if (token === ")") {
-      const outer = groups[groups.length - 2];
+      const parent = groups[groups.length - 2];
       groups.pop();
-      outer.length += group.length;
-      outer.isComplex ||= group.isComplex;
+      parent.length += group.length;
+      parent.isComplex ||= group.isComplex;
       choices *= group.alternatives;
       last = group;
     } else if (token === "|") {

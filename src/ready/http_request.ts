@@ -138,7 +138,8 @@ async function sendOnce({ url, ...init }: Hop, limits: RequestLimits, signal: Ab
  */
 function redirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
   if (!URL.canParse(location, url.href)) {
-    throw new ToolError(`Cannot follow the redirect from ${url.host} to ${location}: the target is not a URL`);
+    // The location may repeat a secret of the request.
+    throw new ToolError(`Cannot follow the redirect from ${url.host}: its location is not a URL`);
   }
   const target = new URL(location, url.href);
   const isCrossOrigin = target.origin !== url.origin;

@@ -3,6 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { openapi, type OpenApiOptions } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
+import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { toDocument } from "./echo.ts";
 
@@ -127,4 +128,25 @@ Deno.test("streams are read to their end or to a limit, with progress", async ()
     return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
   };
   assertEquals((await call(silent, { timeoutMs: 100 })).text, sentence("incomplete"));
+});
+
+Deno.test("hostile: a line in many small parts costs as much as a line in few parts, and lines get few notices", async () => {
+  const toLines = (parts: number, length: number) => () => {
+    const chunk = new TextEncoder().encode("x".repeat(length));
+    const body = new ReadableStream({
+      pull: (controller) => parts-- > 0 ? controller.enqueue(chunk) : controller.close(),
+    });
+    return new Response(body, { headers: { "content-type": "application/x-ndjson" } });
+  };
+  const costs = await compareCosts(
+    { small: () => call(toLines(3000, 64)), twice: () => call(toLines(6000, 64)) },
+    ({ small, twice }) => twice <= 3 * small,
+  );
+  assertEquals(costs, undefined);
+  for (const type of ["application/x-ndjson", "text/event-stream"]) {
+    const body = type === "text/event-stream" ? "data:1\n\n".repeat(20_000) : "1\n".repeat(20_000);
+    const { progress, text } = await call(typed(body, type));
+    assertEquals(text.length, 39_999);
+    assert(progress.length > 10 && progress.length < 200, String(progress.length));
+  }
 });

@@ -130,11 +130,14 @@ Deno.test("hostile: the members of an object cannot replace or double a credenti
   const document = toDocument({
     query: { ...toSecurity(["query"]), parameters: [{ name: "filter", in: "query", schema: object }] },
     whole: { ...toSecurity(["query"]), parameters: whole },
+    reserved: { ...toSecurity(["query"]), parameters: [{ name: "q", in: "query", allowReserved: true }] },
     cookie: { ...toSecurity(["cookie"]), parameters: [{ name: "filter", in: "cookie", schema: object }] },
   }, { components });
   await withEcho(document, { auth: { query: () => "mine", cookie: () => "mine" } }, async ({ send }) => {
     assertEquals((await send("query", { filter: { api_key: "forged", a: "1" } })).target, "/query?a=1&api_key=mine");
     assertEquals((await send("whole", { all: { api_key: "forged", a: "1" } })).target, "/whole?a=1&api_key=mine");
+    const { target } = await send("reserved", { q: "a;api_key=forged" });
+    assert(target.startsWith("/reserved?q=a%3Bapi_key%3Dforged&"), target);
     const { headers } = await send("cookie", { filter: { session: "forged", a: "1" } });
     assertEquals(headers.cookie, "a=1; session=mine");
   });
@@ -218,4 +221,62 @@ Deno.test("a document states its servers and security schemes, which are only pr
   assertEquals(servers, ["http://169.254.169.254/latest", "/v1"]);
   assertEquals(schemes[0], { name: "bearer", type: "http bearer" });
   assertEquals(operations.map(({ id, method, path, tags }) => [id, method, path, tags]), [["a", "GET", "/a", ["x"]]]);
+});
+
+Deno.test("hostile: an encoded credential in an answer, a status or a location is hidden too", async () => {
+  const secret = 'abc/def+ghi=="<&>\\x';
+  const escape = (text: string, chosen: RegExp) =>
+    text.replace(chosen, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const quoted = JSON.stringify({ token: secret });
+  const bodies = [
+    ...[quoted, quoted.replaceAll("/", "\\/"), escape(quoted, /[<>&+=]/g), escape(quoted, /[a-c]/g)],
+    ...[escape(quoted, /[<>&+=]/g).replace(/u003C/gi, "u003c"), JSON.stringify({ [secret]: [secret] })],
+  ];
+  const type = { "content-type": "application/json" };
+  const answers = bodies.flatMap((body) => [
+    () => new Response(body, { headers: type }),
+    () => new Response(body, { headers: type, status: 400 }),
+  ]);
+  const plain = "plain-secret-of-ada";
+  const document = toDocument({ a: toSecurity(["header"]) }, { components });
+  for (
+    const [credential, respond] of [
+      ...answers.map((answer) => [secret, answer] as const),
+      [plain, () => new Response("x", { status: 500, statusText: `Bad ${plain}` })],
+      [plain, () => new Response(null, { status: 200, statusText: `Bad ${plain}` })],
+      [plain, () => new Response(null, { status: 302, headers: { location: `http://[x/?key=${plain}` } })],
+      [plain, () => new Response(new Uint8Array([0]), { headers: { "content-type": `image/${plain}` } })],
+    ] as const
+  ) {
+    for (const kind of ["tool", "resource"] as const) {
+      const api = openapi(document, { auth: { header: () => credential }, fetch: respond, as: () => kind });
+      await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
+      const result = kind === "tool"
+        ? await client.callTool("a")
+        : await client.readResource("api://echo/a").catch(({ message }) => ({ message }));
+      const texts: string[] = [];
+      JSON.stringify(result, (key, value) => {
+        texts.push(key);
+        if (typeof value !== "string") return value;
+        texts.push(value);
+        if (value.startsWith("{")) {
+          JSON.stringify(JSON.parse(value), (key, each) => (texts.push(key, String(each)), each));
+        }
+        return value;
+      });
+      assert(!texts.some((text) => text.includes(credential)), `${kind} ${respond} ${JSON.stringify(result)}`);
+    }
+  }
+});
+
+Deno.test("hostile: a cookie argument cannot replace a credential in the header Cookie", async () => {
+  const schemes = { jar: { type: "apiKey", in: "header", name: "Cookie" } };
+  const parameters = [{ name: "session", in: "cookie", schema: { type: "string" } }];
+  const document = toDocument({ a: { ...toSecurity(["jar"]), parameters } }, {
+    components: { securitySchemes: { jar: schemes.jar } },
+  });
+  await withEcho(document, { auth: { jar: () => "session=mine" } }, async ({ call, send }) => {
+    assert((await call("a", { session: "forged" })).isError);
+    assertEquals((await send("a")).headers.cookie, "session=mine");
+  });
 });

@@ -230,3 +230,31 @@ Deno.test("the form fields of version 2.0 keep their enums, items and limits", a
     }
   });
 });
+
+Deno.test("hostile: a media type that no header can contain is not sent", async () => {
+  const file = { type: "string", format: "binary" };
+  const document = toDocument({
+    any: { method: "post", requestBody: { content: { "image/*": { schema: file } } } },
+    form: {
+      method: "post",
+      requestBody: { content: { "multipart/form-data": { schema: { properties: { file } } } } },
+    },
+    odd: { method: "post", requestBody: { content: { "text/é€": { schema: { type: "string" } }, "text/x": {} } } },
+    line: { method: "post", requestBody: { content: { "text/plain;a=\r\nx: y": { schema: { type: "string" } } } } },
+  });
+  await withEcho(document, {}, async ({ call, send }) => {
+    for (const type of ["image/€", "a\r\nx-other: y", "a/b\r\nx-other: y", "\0/a", "image/png x", "é/x"]) {
+      for (const args of [{ body: `data:${type};base64,AAAA` }, { body: { file: `data:${type};base64,AAAA` } }]) {
+        const name = typeof args.body === "string" ? "any" : "form";
+        assertEquals((await call(name, args)).text, sentence("media type"), `${name} ${type}`);
+      }
+    }
+    assertEquals(
+      (await send("any", { body: "data:image/svg+xml;base64,AAAA" })).headers["content-type"],
+      "image/svg+xml",
+    );
+    assertEquals((await send("odd", { body: "x" })).headers["content-type"], "text/x");
+    assert((await call("line", { body: "x" })).isError);
+    assertEquals((await send("line")).headers["content-type"], undefined);
+  });
+});

@@ -4,6 +4,7 @@ import { createServer, ToolError } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
+import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
@@ -280,4 +281,70 @@ Deno.test("hostile: no document makes anything but an API or a TypeError with wo
       }
     }
   }
+});
+
+Deno.test("hostile: no pattern of a document takes a time that grows faster than the text", async () => {
+  const slow = [
+    ...["^a*a*$", "a*a*$", "^a*a*a*$", "a*b", "a+$", "^(a?){30}a{30}$", "^(a|b|ab)*$", "^(a{0,9}){0,20}$", "^(a*)\\1$"],
+    ...["^a?a?a?a?a?a?a?a?a?a?a?a?$", "^a{0,99}a{0,99}a{0,99}$", "^a*a{5000}$", "a{5000}", "^(a{50}){9}|b", "^a*?a*?$"],
+    ...["^(?<x>a+)+$", "^(?:(?=a+)a)*$", "^(a+b?)+$", "^((a+))+$", "^\\p{L}*\\p{L}*$"],
+  ];
+  const fast = [
+    ...["^[a-z]+$", "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]\\d{2}:\\d{2})$", "^(a|b)$", "abc"],
+    ...["^[0-9a-f]{8}(-[0-9a-f]{4})(-[0-9a-f]{4})$", "^\\p{L}{1,64}$", "^(ab)*$", "^https?://[^ ]+$", "^[(*+?|]*$"],
+  ];
+  const toSchemas = (patterns: readonly string[], more: object) =>
+    patterns.map((pattern, i) => [`p${i}`, { type: "string", pattern, ...more }] as const);
+  const list = async (properties: ReturnType<typeof toSchemas>) => {
+    const schema = { type: "object", properties: Object.fromEntries(properties) };
+    const document = toDocument({
+      a: { method: "post", requestBody: { content: { "application/json": { schema } } } },
+    });
+    const api = openapi(document, { fetch });
+    await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
+    const [{ inputSchema }] = await client.listTools();
+    const { body } = Object(inputSchema.properties);
+    return properties.filter(([name]) => "pattern" in body.properties[name]).map(([, { pattern }]) => pattern);
+  };
+  assertEquals(await list(toSchemas(slow, {})), []);
+  assertEquals(await list(toSchemas(fast, {})), fast);
+  // The length of the text limits the time too.
+  const pairs = ["^[a-z]+-[a-z]+$", "[a-z]+"];
+  assertEquals(await list(toSchemas(pairs, { maxLength: 30 })), pairs);
+  assertEquals(await list(toSchemas(pairs, { maxLength: 3000 })), []);
+});
+
+Deno.test("hostile: long names, and many equal names, cost little", async () => {
+  const long = `a${"_".repeat(100_000)}!a`;
+  const query = (name: string, more: object = {}) => ({ name, in: "query", schema: { type: "string" }, ...more });
+  const toEqual = (count: number) => {
+    const keys = Array.from({ length: count }, (_, i) => `s${i}`);
+    const schemas = Object.fromEntries(keys.map((key) => [key, { properties: { same: { type: "string" } } }]));
+    // All of these names become `p`.
+    const parameters = keys.map((key, i) =>
+      query(`p${String.fromCodePoint(0x4e00 + i)}`, { schema: { $ref: `#/components/schemas/${key}/properties/same` } })
+    );
+    return read(toDocument({ a: { parameters } }, { components: { schemas } }));
+  };
+  const short = toDocument({ a: { parameters: [query("a")] } }, { info: { title: "a" } });
+  const document = toDocument({ [long]: { path: "/a", parameters: [query(long)] } }, { info: { title: long } });
+  assert(/^a_\w{8}$/.test(read(document).operations[0].name));
+  const costs = await compareCosts(
+    { document: () => read(document), short: () => read(short), one: () => toEqual(1500), two: () => toEqual(3000) },
+    ({ document, short, one, two }) => document <= short + one && two <= 3 * one,
+  );
+  assertEquals(costs, undefined);
+});
+
+Deno.test("hostile: parts that many operations share cannot multiply a document", () => {
+  const paths = (count: number, item: object) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`/p${i}`, item]));
+  const properties = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, {}]));
+  const schema = { type: "object", properties: properties(1000) };
+  const parameters = { big: { in: "body", name: "body", description: "x".repeat(1_000_000) } };
+  const post = { post: { parameters: [{ $ref: "#/parameters/big" }] } };
+  assertThrows(() => read({ swagger: "2.0", parameters, paths: paths(500, post) }), TypeError, sentence("50000000"));
+  const base = { post: { requestBody: { content: { "application/json": { schema } } } } };
+  const shared = { ...paths(400, { $ref: "#/paths/~1base" }), "/base": base };
+  assertThrows(() => read({ openapi: "3.1.0", paths: shared }), TypeError, sentence("300000"));
 });

@@ -32,6 +32,8 @@ export interface CheckJson {
 const MAX_ERROR = 10_000;
 /** Minimum length of a credential that is removed from texts. Shorter texts occur by chance. */
 const MIN_SECRET = 8;
+/** The text that replaces a credential. */
+const MASK = "[credential]";
 /** Headers with the number of all items of a list. */
 const TOTALS = ["x-total-count", "x-total", "total-count", "x-pagination-total-count", "x-wp-total"];
 
@@ -44,13 +46,13 @@ export async function toResult(answer: Answer): Promise<ToolResult> {
   const { response, url, check } = answer;
   const hide = toHider(answer.secrets);
   const facts = readFacts(response, url, hide);
-  const mediaType = readMediaType(response);
+  const mediaType = hide(readMediaType(response));
   const _meta = Object.keys(facts.meta).length ? { _meta: facts.meta } : {};
   const toTexts = (...texts: readonly (string | undefined)[]) =>
     [...texts, ...facts.lines].flatMap((text): Content[] => text ? [{ type: "text", text }] : []);
   if (!response.ok) {
     const text = decodeText(await readBytes(response)) ?? "";
-    const head = `${new URL(url).host} responded with ${toStatus(response)}.`;
+    const head = `${new URL(url).host} responded with ${hide(toStatus(response))}.`;
     return { content: toTexts(`${head}\n${shorten(hide(text), MAX_ERROR)}`.trim()), isError: true, ..._meta };
   }
   if (STREAMS.test(mediaType)) {
@@ -67,7 +69,7 @@ export async function toResult(answer: Answer): Promise<ToolResult> {
   const text = hide(found);
   if (!bytes.length) {
     refuseStrict(check, "it is empty");
-    return { content: toTexts(`Responded with ${toStatus(response)}.`), ..._meta };
+    return { content: toTexts(`Responded with ${hide(toStatus(response))}.`), ..._meta };
   }
   const value = isJsonType(mediaType) ? parse(text) : undefined;
   if (value === undefined) refuseStrict(check, "it is not JSON");
@@ -98,9 +100,9 @@ export async function toContents(answer: Answer, uri: string) {
   const text = decodeText(bytes);
   if (!response.ok) {
     const body = shorten(hide(text ?? ""), MAX_ERROR);
-    throw new ToolError(`Cannot read ${uri}: the API responded with ${toStatus(response)}. ${body}`.trim());
+    throw new ToolError(`Cannot read ${uri}: the API responded with ${hide(toStatus(response))}. ${body}`.trim());
   }
-  const mimeType = readMediaType(response) || undefined;
+  const mimeType = hide(readMediaType(response)) || undefined;
   return text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text: hide(text) };
 }
 
@@ -121,9 +123,26 @@ function toStatus({ status, statusText }: Response): string {
   return statusText ? `${status} ${statusText}` : String(status);
 }
 
+/** Returns a function that replaces credentials in a text, also in the escaped form of JSON. */
 function toHider(secrets: readonly string[]): (text: string) => string {
   const long = secrets.filter(({ length }) => length >= MIN_SECRET);
-  return (text) => long.reduce((hidden, secret) => hidden.replaceAll(secret, "[credential]"), text);
+  return (text) =>
+    long.reduce((hidden, secret) => {
+      const plain = hidden.replaceAll(secret, MASK);
+      const isEscaped = plain.includes("\\u") ||
+        ['"', "\\", "/"].some((each) => secret.includes(each) && plain.includes(`\\${each}`));
+      return isEscaped ? plain.replace(toEscapedPattern(secret), MASK) : plain;
+    }, text);
+}
+
+/** Returns a pattern that matches a text of which JSON has escaped any characters. */
+function toEscapedPattern(text: string): RegExp {
+  const characters = Array.from({ length: text.length }, (_, i) => {
+    const code = text.charCodeAt(i).toString(16).padStart(4, "0");
+    const anyCase = code.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
+    return `(?:\\\\?\\u${code}|\\\\u${anyCase})`;
+  });
+  return new RegExp(characters.join(""), "g");
 }
 
 /** What the headers of a response say about other pages, as metadata and as lines for the model. */
@@ -174,9 +193,13 @@ const STREAMS = /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|jsonlines|
 async function readStream(mediaType: string, { response, ctx }: Answer): Promise<readonly string[]> {
   const isEvents = mediaType === "text/event-stream";
   const lines: string[] = [];
+  let next = 1;
   try {
     for await (const line of isEvents ? readEventData(response) : readLines(response)) {
       lines.push(line);
+      if (lines.length < next) continue;
+      // The gaps grow, because a response of 1 MB can have 500,000 lines.
+      next = Math.ceil(lines.length * 1.1);
       void ctx.progress(lines.length);
     }
   } catch (error) {
@@ -194,8 +217,10 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of response.body ?? []) {
-    // In JSON text sequences, a record begins with a separator.
-    const lines = (rest + decoder.decode(chunk, { stream: true })).replaceAll("\x1e", "\n").split("\n");
+    // In JSON text sequences, a record begins with a separator. Split only the new text, because a line may arrive in
+    // many small parts.
+    const lines = decoder.decode(chunk, { stream: true }).replaceAll("\x1e", "\n").split("\n");
+    lines[0] = rest + lines[0];
     rest = lines.pop() ?? "";
     yield* lines.map((line) => line.trim()).filter(Boolean);
   }

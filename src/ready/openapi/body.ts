@@ -49,7 +49,8 @@ const BINARY = /^((image|audio|video|font)\/|application\/(octet-stream|pdf|zip|
 export function readBody(document: ApiDocument, given: unknown, schemas: Schemas): Body | undefined {
   if (!isObject(given)) return;
   const body = resolve(document, given);
-  const content = Object.entries(toNode(body.content));
+  // A header can contain only these characters.
+  const content = Object.entries(toNode(body.content)).filter(([type]) => /^[\t\x20-\x7e]+$/.test(type));
   const ranked = content.map(([mediaType, media]) => {
     const [type] = mediaType.toLowerCase().split(";");
     const rank = KINDS.findIndex((isOf) => isOf(type.trim()));

@@ -10,13 +10,15 @@ const MAX_BYTES = 50_000_000;
 const VALUE_BYTES = 20;
 
 /**
- * Checks that a value can be read as a document. Values that several members share count once for each of them.
+ * Checks that a value can be read as a document. Values that several members share count once for each of them. Returns
+ * the size in bytes.
  *
+ * @param before Bytes that count in addition.
  * @throws {TypeError} if the value has more than 200 levels, contains itself, or is larger than 50 MB.
  */
-export function checkJson(value: unknown): void {
+export function checkJson(value: unknown, before: number = 0): number {
   const parents: object[] = [];
-  let bytes = 0;
+  let bytes = before;
   const count = (more: number) => {
     bytes += more;
     if (bytes <= MAX_BYTES) return;
@@ -43,6 +45,7 @@ export function checkJson(value: unknown): void {
     parents.pop();
   };
   visit(value);
+  return bytes;
 }
 
 const encoder = new TextEncoder();

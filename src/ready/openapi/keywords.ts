@@ -51,8 +51,10 @@ export function readKeywords(schema: Node): Record<string, unknown> {
   readLimit(schema, kept, ["exclusiveMaximum", "maximum"]);
   readType(schema, kept);
   if (typeof schema.pattern === "string") {
-    if (isSafePattern(schema.pattern)) kept.pattern = schema.pattern;
-    else notes.push(`Pattern: ${shorten(schema.pattern, MAX_EXAMPLE)}`);
+    const { maxLength } = kept;
+    if (isSafePattern(schema.pattern, typeof maxLength === "number" ? maxLength : undefined)) {
+      kept.pattern = schema.pattern;
+    } else notes.push(`Pattern: ${shorten(schema.pattern, MAX_EXAMPLE)}`);
   }
   // A default in the schema would be sent as an argument.
   if (schema.default !== undefined && schema.default !== null) {

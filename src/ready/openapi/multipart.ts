@@ -26,11 +26,16 @@ export const FILE_HINT = "A file, as base64 or as a data URL such as data:image/
 /**
  * Reads a file from base64, or from a data URL, which may contain the media type and the name of the file.
  *
- * @throws {ToolError} if the text is neither.
+ * @throws {ToolError} if the text is neither, or the media type is invalid.
  */
 export function readFile(value: unknown, argument: string): SentFile {
   const text = String(value);
   const [, type, parameters = "", encoded = text] = /^data:([^;,]*)((?:;[^;,]*)*),(.*)$/s.exec(text) ?? [];
+  if (type && !/^[\w.+-]+\/[\w.+-]+$/.test(type)) {
+    throw new ToolError(
+      `Cannot send the request: ${argument} has an invalid media type; use a type such as image/png`,
+    );
+  }
   const isText = type !== undefined && !/;base64$/i.test(parameters);
   const bytes = isText ? decodeText(encoded) : fromBase64(encoded.replace(/\s/g, ""));
   if (!bytes) {

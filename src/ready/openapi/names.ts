@@ -63,12 +63,18 @@ export function nameArguments(
   reserved: readonly string[],
 ): readonly string[] {
   const plain = parameters.map(({ name }) => toArgumentName(name));
+  const counts = new Map<string, number>();
+  for (const name of plain) counts.set(name, (counts.get(name) ?? 0) + 1);
   const taken = new Set(reserved);
+  /** The next number for each name. */
+  const numbers = new Map<string, number>();
   return plain.map((name, i) => {
-    const isDouble = taken.has(name) || plain.some((other, at) => other === name && at !== i);
+    const isDouble = taken.has(name) || counts.get(name) !== 1;
     const base = isDouble ? `${name.slice(0, MAX_NAME - 14)}_${parameters[i].place}` : name;
     let free = base;
-    for (let next = 2; taken.has(free); next++) free = `${base.slice(0, MAX_NAME - 4)}_${next}`;
+    let next = numbers.get(base) ?? 2;
+    while (taken.has(free)) free = `${base.slice(0, MAX_NAME - 8)}_${next++}`;
+    numbers.set(base, next);
     taken.add(free);
     return free;
   });

@@ -108,10 +108,11 @@ function toSendable(
   { schemes }: Security,
 ): readonly Parameter[] {
   const isOwn = ({ place, name }: Parameter) =>
-    schemes.some((scheme) =>
-      scheme.place === place &&
-      (place === "header" ? scheme.key.toLowerCase() === name.toLowerCase() : scheme.key === name)
-    );
+    schemes.some((scheme) => {
+      if (scheme.place !== "header") return scheme.place === place && scheme.key === name;
+      const key = scheme.key.toLowerCase();
+      return place === "header" ? key === name.toLowerCase() : place === "cookie" && key === "cookie";
+    });
   const known = parameters.filter((each) => each.place === "path" ? names.includes(each.name) : !isOwn(each));
   const missing = names.filter((name) => !known.some((each) => each.place === "path" && each.name === name));
   const added = readParameters(

@@ -19,6 +19,8 @@ const MAX_LEVELS = 56;
 const MAX_OWN_LEVELS = 40;
 /** Numbers of levels to which a schema is cut until it is small enough. */
 const CUTS = [16, 12, 9, 7, 5, 4, 3, 2, 1];
+/** Maximum number of schemas that the operations of a document use. Operations may share a part that is not a schema. */
+const MAX_SCHEMAS = 300_000;
 /** Maximum length of the description of a schema that was cut, in characters. */
 const MAX_STUB = 100;
 
@@ -62,6 +64,9 @@ export class Schemas {
   readonly #definitions = new Map<string, Definition>();
   readonly #names = new Map<string, string>();
   readonly #taken = new Set<string>();
+  #count = 0;
+  /** The next number for each name that several definitions have. */
+  readonly #numbers = new Map<string, number>();
 
   constructor(document: ApiDocument, use: "arguments" | "results") {
     this.#document = document;
@@ -155,7 +160,9 @@ export class Schemas {
     const last = key.split("/").at(-1) ?? "";
     const plain = last.replace(/[^\w.-]+/g, "_").slice(0, 48) || "schema";
     let name = plain;
-    for (let i = 2; this.#taken.has(name); i++) name = `${plain}_${i}`;
+    let next = this.#numbers.get(plain) ?? 2;
+    while (this.#taken.has(name)) name = `${plain}_${next++}`;
+    this.#numbers.set(plain, next);
     this.#taken.add(name);
     this.#names.set(key, name);
     this.#keys.set(`#/$defs/${name}`, key);
@@ -165,6 +172,11 @@ export class Schemas {
   #convert(schema: unknown, place: Place): JsonSchema | boolean {
     if (typeof schema === "boolean") return schema;
     if (!isObject(schema)) return {};
+    if (++this.#count > MAX_SCHEMAS) {
+      throw new TypeError(
+        `Cannot make an API: its operations have more than ${MAX_SCHEMAS} schemas; select operations with as`,
+      );
+    }
     const { $ref, ...own } = schema;
     if (typeof $ref !== "string") return this.#convertOwn(own, place);
     const target = this.#refer($ref, place);

@@ -15,8 +15,11 @@ export interface Style {
   readonly allowsReserved?: boolean;
 }
 
-/** Reserved characters that neither end the query nor separate or name its parameters, with `+`, which means a space. */
-const RESERVED = /%(3A|2F|3F|40|21|24|27|28|29|2A|2C|3B|5B|5D)/g;
+/**
+ * Reserved characters that neither end the query nor separate or name its parameters. Some servers separate parameters
+ * at `;`, and `+` means a space.
+ */
+const RESERVED = /%(3A|2F|3F|40|21|24|27|28|29|2A|2C|5B|5D)/g;
 
 function encode(value: unknown, { allowsReserved }: Style): string {
   const text = value === null ? "" : encodeArgument(value);

@@ -2,8 +2,10 @@
  * Prepares documents of version 2.0 for the conversion to newer versions, which does not convert all of their parts.
  */
 import { isObject } from "../../core/kit/json.ts";
+import { checkJson } from "./json_copy.ts";
 
 type Changeable = Record<string, unknown>;
+type Clone = <T>(value: T) => T;
 
 /**
  * The member of a parameter or form field whose list is separated by tabs. Newer versions have no style for such a list.
@@ -19,8 +21,16 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch"];
  * - The parameters of a path move to its operations, because the order of the members would matter otherwise.
  * - Lists that are separated by tabs are marked.
  * - Parameters without a name or place are removed, because they would stop the conversion.
+ *
+ * @throws {TypeError} if all copies of parameters together are larger than 50 MB.
  */
 export function prepareSwagger(document: Changeable): void {
+  let bytes = 0;
+  // Each operation needs its own copy, because the conversion changes the parameters.
+  const clone: Clone = (value) => {
+    bytes = checkJson(value, bytes);
+    return structuredClone(value);
+  };
   document.swagger = "2.0";
   // The conversion expects objects and lists in these places.
   for (const name of ["paths", "definitions", "parameters", "responses", "securityDefinitions"]) {
@@ -33,7 +43,7 @@ export function prepareSwagger(document: Changeable): void {
       delete (document.paths as Changeable)[path]; // The cast is safe, because `paths` has members.
       continue;
     }
-    const shared = readParameters(document, item.parameters);
+    const shared = readParameters(document, item.parameters, clone);
     delete item.parameters;
     for (const method of METHODS) {
       const operation = item[method];
@@ -41,7 +51,7 @@ export function prepareSwagger(document: Changeable): void {
         delete item[method];
         continue;
       }
-      const own = readParameters(document, operation.parameters);
+      const own = readParameters(document, operation.parameters, clone);
       const names = new Set(own.map(toKey));
       operation.parameters = [...shared.filter((each) => !names.has(toKey(each))).map(clone), ...own];
       keepTexts(operation, "consumes");
@@ -56,9 +66,9 @@ export function prepareSwagger(document: Changeable): void {
 }
 
 /** Returns the parameters of a list, without references. */
-function readParameters(document: Changeable, list: unknown): Changeable[] {
+function readParameters(document: Changeable, list: unknown, clone: Clone): Changeable[] {
   if (!Array.isArray(list)) return [];
-  return list.map((each) => toParameter(document, each)).filter(({ name, in: place }) =>
+  return list.map((each) => toParameter(document, each, clone)).filter(({ name, in: place }) =>
     typeof name === "string" && typeof place === "string"
   ).map((parameter) => {
     const isTabs = parameter.type === "array" && parameter.collectionFormat === "tsv";
@@ -67,17 +77,12 @@ function readParameters(document: Changeable, list: unknown): Changeable[] {
   });
 }
 
-function toParameter(document: Changeable, given: unknown): Changeable {
+function toParameter(document: Changeable, given: unknown, clone: Clone): Changeable {
   const { $ref, ...own }: Changeable = Object(given);
   if (typeof $ref !== "string") return own;
   const name = decodeURIComponent($ref.replace("#/parameters/", "")).replaceAll("~1", "/").replaceAll("~0", "~");
   const found: unknown = Object.hasOwn(Object(document.parameters), name) ? Object(document.parameters)[name] : {};
   return isObject(found) && found.$ref === undefined ? clone(found) : {};
-}
-
-// Each operation needs its own copy, because the conversion changes the parameters.
-function clone<T>(value: T): T {
-  return structuredClone(value);
 }
 
 function toKey({ name, in: place }: Changeable): string {

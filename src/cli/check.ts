@@ -34,9 +34,10 @@ export const check: Command = {
     },
     strict: { text: "Exit with code 1 for warnings too" },
     verbose: {
-      text: "List the layers and middleware around each handler, in the order in which they run, and the operations of " +
+      text:
+        "List the layers and middleware around each handler, in the order in which they run, and the operations of " +
         "OpenAPI documents that are left out",
-     },
+    },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },

@@ -25,11 +25,15 @@ export const openapi: Command = {
       text: "File to write: a config file, such as mcp.jsonc, or a new file with code, such as server.ts",
       completion: "files",
     },
-    "base-url": { value: "URL", text: "URL to which the server appends the paths of the document; --write requires it" },
+    "base-url": {
+      value: "URL",
+      text: "URL to which the server appends the paths of the document; --write requires it",
+    },
     "allow-private": {
       value: "HOST",
       isRepeatable: true,
-      text: "Host on this machine or a private network that the command and the server may reach, such as localhost:8080",
+      text:
+        "Host on this machine or a private network that the command and the server may reach, such as localhost:8080",
     },
     json: { text: "Print one JSON document" },
   },

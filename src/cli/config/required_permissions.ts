@@ -41,7 +41,8 @@ class PermissionCollector {
   readonly modules = new Set<string>();
 
   async add(source: Source): Promise<void> {
-    const { tools = {}, openapi = [], resources = [], prompts = [], modules = [], instructions, secret } = source.config;
+    const { tools = {}, openapi = [], resources = [], prompts = [], modules = [], instructions, secret } =
+      source.config;
     this.read.add(source.path);
     for (const [name, tool] of Object.entries(tools)) await this.#addTool(source, name, tool);
     for (const [i, { document, baseUrl, auth }] of openapi.entries()) {

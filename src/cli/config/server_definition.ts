@@ -163,7 +163,11 @@ async function buildTool(name: string, tool: ToolConfig, source: Source): Promis
   return commandTool({ name, tool, program, cwd, readEnv, toProblem });
 }
 
-async function buildApi(api: ApiConfig, path: string, { source, key }: { source: Source; key: KeyPath }): Promise<Handler> {
+async function buildApi(
+  api: ApiConfig,
+  path: string,
+  { source, key }: { source: Source; key: KeyPath },
+): Promise<Handler> {
   // Load this module only now, because it imports a package that other config files do not need.
   const { apiHandler } = await importModule<typeof import("./api.ts")>("./config/api.ts");
   const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);

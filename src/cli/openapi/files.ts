@@ -199,7 +199,9 @@ function toNextSteps({ file, survey: { schemes } }: Plan, permissions: readonly 
   const program = toProgram();
   const variables = schemes.flatMap(({ variable }) => ["--env", variable]);
   const install = [...program, "install", file, "--client", "claude-desktop", ...permissions, ...variables];
-  return `Check the server, and add it to a client:\n\n  ${toShell([...program, "check", file])}\n  ${toShell(install)}`;
+  return `Check the server, and add it to a client:\n\n  ${toShell([...program, "check", file])}\n  ${
+    toShell(install)
+  }`;
 }
 
 /** Returns the source of a server, which runs on Deno, Bun and Node. */
@@ -222,7 +224,11 @@ function toSource(
   ];
   return `import { createServer } from ${show(toLibrary())};
 import { openapi } from ${show(toLibrary("openapi"))};
-${needsSearch ? `import { toolSearch } from ${show(toLibrary("search"))};\n` : ""}import { readFile } from "node:fs/promises";
+${
+    needsSearch
+      ? `import { toolSearch } from ${show(toLibrary("search"))};\n`
+      : ""
+  }import { readFile } from "node:fs/promises";
 ${schemes.length ? 'import process from "node:process";\n' : ""}
 const document = JSON.parse(await readFile(${url}, "utf8"));
 

@@ -9,7 +9,6 @@ import {
   type ServedOperation,
 } from "../../ready/openapi/openapi.ts";
 import { sendRequest } from "../../ready/ready.ts";
-import { isObject } from "../../core/kit/json.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { toMessage } from "../../ready/problem.ts";
 import { CliError, ServerError, UsageError, withAction } from "../cli_error.ts";
@@ -200,8 +199,15 @@ function toServerUrl(server: string, { name, isUrl }: ApiSource): string {
 /** Formats a survey as one JSON document. */
 export function toJson({ facts, servers, schemes, tools, leftOut, tokens, needsSearch }: ApiSurvey): string {
   const { title, version, format } = facts;
-  const toEntry = ({ id, name, method, path, tags, tokens, reason }: ServedOperation) =>
-    ({ id, name, method, path, tags, tokens, reason });
+  const toEntry = ({ id, name, method, path, tags, tokens, reason }: ServedOperation) => ({
+    id,
+    name,
+    method,
+    path,
+    tags,
+    tokens,
+    reason,
+  });
   const found = {
     ...{ title, version, format, servers },
     schemes: facts.schemes.map((each) => ({
@@ -222,16 +228,21 @@ export function toReport(survey: ApiSurvey, choice: ApiChoice): string {
     toCount(tools.length, "tool")
   }, about ${toCount(tokens, "token")}`;
   const sections = [
-    [heading, ...align(tools.map(({ name, method, path, tokens }) => [
-      toLine(name),
-      `about ${toCount(tokens, "token")}`,
-      toLine(`${method} ${path}`),
-    ]))],
+    [
+      heading,
+      ...align(tools.map(({ name, method, path, tokens }) => [
+        toLine(name),
+        `about ${toCount(tokens, "token")}`,
+        toLine(`${method} ${path}`),
+      ])),
+    ],
     ...leftOut.length ? [["Left out:", ...align(toReasonRows(leftOut))]] : [],
-    ...servers.length ? [["Servers of the document, for --base-url:", ...servers.map((url) => `  ${toLine(url)}`)]] : [],
-    facts.schemes.length
-      ? ["Security schemes, for auth:", ...align(toSchemeRows(survey))]
-      : ['The document has no security schemes. If the API needs a token, add "auth" with "bearer" to the config file.'],
+    ...servers.length
+      ? [["Servers of the document, for --base-url:", ...servers.map((url) => `  ${toLine(url)}`)]]
+      : [],
+    facts.schemes.length ? ["Security schemes, for auth:", ...align(toSchemeRows(survey))] : [
+      'The document has no security schemes. If the API needs a token, add "auth" with "bearer" to the config file.',
+    ],
     ...choice.tags.length ? [] : toTagSection(tools),
     [
       needsSearch

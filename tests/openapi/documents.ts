@@ -33,6 +33,8 @@ export const PACKAGES: readonly PublishedPackage[] = [
 /** A document with its name, such as `@octokit/openapi/generated/api.github.com.json`. */
 export interface PublishedDocument {
   readonly name: string;
+  /** The file of the document. It may be compressed. */
+  readonly file: string;
   readonly read: () => Promise<Record<string, unknown>>;
 }
 
@@ -47,7 +49,7 @@ export async function findDocuments(): Promise<readonly PublishedDocument[] | { 
       const paths = /\.\w+$/.test(file) && !/\/json$/.test(file) ? [file] : await listJson(path, file);
       for (const each of paths) {
         const whole = `${found.folder}/node_modules/${name}/${each}`;
-        documents.push({ name: `${name}/${each}`, read: () => readDocument(whole) });
+        documents.push({ name: `${name}/${each}`, file: whole, read: () => readDocument(whole) });
       }
     }
   }

@@ -9,6 +9,7 @@ export type Tier = "fast" | "slow" | "long" | "weekly";
 export const LONG: Readonly<Record<string, string>> = {
   "tests/frameworks/next_build_test.ts": "installs Next, and builds an app",
   "tests/openapi/documents_test.ts": "installs published documents, and calls 5,600 operations",
+  "tests/openapi/prism_test.ts": "installs Prism, and calls 280 operations",
   "tests/peers/published_test.ts": "installs ten servers, and makes 60,000 calls",
   "tests/release/first_use_test.ts": "installs the package for each runtime, as new users do",
   "tests/release/npm_package_test.ts": "runs the packed package on every version of each runtime",

@@ -78,7 +78,7 @@ export function isSafePattern(pattern: string, maxLength: number = Infinity): bo
 /** Returns how often a repetition such as `{2,3}` repeats. Returns `undefined` for other tokens. */
 function readRepetition(token: string): { readonly min: number; readonly max: number } | undefined {
   if (/^[*+?]/.test(token)) return { min: token[0] === "+" ? 1 : 0, max: token[0] === "?" ? 1 : Infinity };
-  const [, min, comma, max] = /^\{(\d+)(,?)(\d*)\}/.exec(token) ?? [];
+  const [, min, comma, max] = /^\{(\d+)(?:(,)(\d*))?\}/.exec(token) ?? [];
   if (min === undefined) return;
   return { min: Number(min), max: comma ? Number(max || Infinity) : Number(min) };
 }

@@ -18,7 +18,6 @@ export async function loadAll(): Promise<void> {
     import("./check.ts"),
     import("./completions.ts"),
     import("./config/api.ts"),
-    import("./config/api_document.ts"),
     import("./config/jsonc.ts"),
     import("./config/prompts.ts"),
     import("./config/required_permissions.ts"),

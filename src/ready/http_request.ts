@@ -166,7 +166,7 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
 async function checkTarget(url: URL, allowed: readonly string[]): Promise<string | undefined> {
   const { protocol, host, hostname } = url;
   if (protocol !== "http:" && protocol !== "https:") {
-    throw new ToolError(`Cannot reach ${protocol}//${host}: its scheme is not allowed; use http or https`);
+    throw new ToolError(`Cannot reach a ${protocol} URL: its scheme is not allowed; use http or https`);
   }
   if (url.username || url.password) {
     throw new ToolError(

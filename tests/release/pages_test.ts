@@ -103,6 +103,12 @@ function findHeading(markdown: string, anchor: string): RegExpExecArray {
 /** Counts the words in text and code. Marks such as `|` do not count. */
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
+/** Counts the words of the introduction of a page, and of its longest section. */
+function countLongest(markdown: string): number {
+  const [introduction, ...sections] = markdown.split(/^## /m).map(countWords);
+  return introduction + Math.max(...sections);
+}
+
 Deno.test({
   name: "the pages to read before deploying a first production server have at most 12,000 words",
   ignore,
@@ -119,7 +125,7 @@ Deno.test({
       assertEquals(text === "", false, row);
       const isSection = page?.hash && !end;
       const part = isSection ? readSection(text, page.hash.slice(1)) : end ? cutAt(text, end.hash.slice(1)) : text;
-      return [row, countWords(part)] as const;
+      return [row, row.includes("the section about your database") ? countLongest(part) : countWords(part)] as const;
     });
     const sum = counts.reduce((total, [, words]) => total + words, 0);
     assertEquals(sum <= 12_000, true, `${sum} words: ${counts.map(([row, words]) => `\n${words} ${row}`).join("")}`);

@@ -1,14 +1,14 @@
 // APIs with an OpenAPI document in config files, and the documents that `mcp openapi` reads.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { findRequiredPermissions } from "../../src/cli/config/required_permissions.ts";
-import { CliError } from "../../src/cli/cli_error.ts";
-import { load } from "../../src/cli/load.ts";
-import { readSource, surveyApi } from "../../src/cli/openapi/survey.ts";
-import { withFolder, withServer } from "../cli/folder.ts";
-import { withApi } from "../ready/api.ts";
-import { withEnvironment } from "../support/environment.ts";
-import { sentence } from "../support/messages.ts";
-import { toDocument } from "./echo.ts";
+import { findRequiredPermissions } from "../../../src/cli/config/required_permissions.ts";
+import { CliError } from "../../../src/cli/cli_error.ts";
+import { load } from "../../../src/cli/load.ts";
+import { readSource, surveyApi } from "../../../src/cli/openapi/survey.ts";
+import { withFolder, withServer } from "../folder.ts";
+import { withApi } from "../../ready/api.ts";
+import { withEnvironment } from "../../support/environment.ts";
+import { sentence } from "../../support/messages.ts";
+import { toDocument } from "../../openapi/echo.ts";
 
 const bearer = { components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } } };
 const secured = { security: [{ token: [] }] };

@@ -69,6 +69,16 @@ export function startPostgres(...options: readonly string[]): PostgresServer {
     const found = execFileSync("ps", ["-o", "pid=", "--ppid", main], { encoding: "utf8" });
     return [main, ...found.trim().split(/\s+/)].map(Number);
   };
+  const signalAll = (signal: "SIGSTOP" | "SIGCONT") => {
+    for (const id of listIds()) {
+      try {
+        process.kill(id, signal);
+      } catch (error) {
+        // A worker of the server may have ended in the meantime.
+        if (Object(error).code !== "ESRCH") throw error;
+      }
+    }
+  };
   const server: PostgresServer = {
     folder,
     start() {
@@ -85,8 +95,8 @@ export function startPostgres(...options: readonly string[]): PostgresServer {
       child.stdin?.end();
       await exited;
     },
-    pause: () => listIds().forEach((id) => process.kill(id, "SIGSTOP")),
-    resume: () => listIds().forEach((id) => process.kill(id, "SIGCONT")),
+    pause: () => signalAll("SIGSTOP"),
+    resume: () => signalAll("SIGCONT"),
     run: (sql, { database = "postgres" } = {}) =>
       execFileSync(`${programs}/psql`, ["-h", folder, "-U", "postgres", "-d", database, "-Atqc", sql], {
         encoding: "utf8",

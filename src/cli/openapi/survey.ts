@@ -9,9 +9,9 @@ import {
   type ServedOperation,
 } from "../../ready/openapi/openapi.ts";
 import { sendRequest } from "../../ready/ready.ts";
-import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { toMessage } from "../../ready/problem.ts";
 import { CliError, ServerError, UsageError, withAction } from "../cli_error.ts";
+import { suggestName } from "../client/name_lookup.ts";
 import { padTo, toLine, toWidth } from "../client/terminal_text.ts";
 import { toPrintable, toPrintableJson } from "../../core/kit/printable.ts";
 import { toProgram, toShell } from "../command.ts";
@@ -126,12 +126,7 @@ export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiC
     const known = [...new Set(facts.operations.flatMap((operation) => operation.tags))];
     const unknown = tags.find((tag) => !known.includes(tag));
     if (unknown !== undefined) {
-      const meant = findSuggestion(unknown, known);
-      const remedy = meant !== undefined
-        ? `did you mean ${meant}?`
-        : known.length
-        ? `use a tag such as ${known[0]}`
-        : "remove --tag";
+      const remedy = suggestName(unknown, known, known.length ? undefined : "remove --tag");
       throw new UsageError(`Cannot select the tag ${unknown}: no operation of ${file} has this tag; ${remedy}`);
     }
     const options: OpenApiOptions = {

@@ -18,7 +18,7 @@ import type { ApiChoice, ApiSurvey } from "./survey.ts";
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
-/** What the written server needs. */
+/** The file to write, and the parts of the server in it. */
 interface Plan {
   /** The file to write, as the user wrote it. */
   readonly file: string;

@@ -35,7 +35,7 @@ import { setPrincipal } from "./principals.ts";
 import { createCheck, readAccept, readResultSchema } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 
-/** What all operations of an API share. */
+/** The parts that all operations of an API share. */
 export interface ApiParts {
   readonly document: ApiDocument;
   readonly schemas: { readonly arguments: Schemas; readonly results: Schemas };

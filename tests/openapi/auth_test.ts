@@ -149,17 +149,18 @@ Deno.test("a call uses the first alternative with all credentials of the caller"
     const sent = async (name: string, credentials: typeof given) => {
       given = credentials;
       const { headers, target } = await send(name);
-      return [headers["x-key"], headers.authorization, new URL(target, "http://a").searchParams.get("api_key")];
+      const key = new URL(target, "http://a").searchParams.get("api_key") ?? undefined;
+      return [headers["x-key"] as string | undefined, headers.authorization, key];
     };
-    assertEquals(await sent("either", { header: "h", query: "q" }), ["h", undefined, null]);
+    assertEquals(await sent("either", { header: "h", query: "q" }), ["h", undefined, undefined]);
     assertEquals(await sent("either", { query: "q" }), [undefined, undefined, "q"]);
     // A credential of an incomplete alternative is not sent.
     assertEquals(await sent("partial", { header: "h", query: "q" }), [undefined, undefined, "q"]);
-    assertEquals(await sent("partial", { header: "h", bearer: "b" }), ["h", "Bearer b", null]);
+    assertEquals(await sent("partial", { header: "h", bearer: "b" }), ["h", "Bearer b", undefined]);
     assertEquals(await sent("optional", { query: "q" }), [undefined, undefined, "q"]);
-    assertEquals(await sent("optional", {}), [undefined, undefined, null]);
-    assertEquals(await sent("free", { header: "h" }), ["h", undefined, null]);
-    assertEquals(await sent("free", {}), [undefined, undefined, null]);
+    assertEquals(await sent("optional", {}), [undefined, undefined, undefined]);
+    assertEquals(await sent("free", { header: "h" }), ["h", undefined, undefined]);
+    assertEquals(await sent("free", {}), [undefined, undefined, undefined]);
     asked.length = 0;
     assertEquals(await sent("repeated", { query: "q" }), [undefined, undefined, "q"]);
     assertEquals(asked.toSorted(), ["bearer", "header", "query"]);

@@ -45,8 +45,8 @@ const NAME = /^[\w-]{1,64}$/;
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
-/** Number of tokens of all listed tools above which `check` suggests a search. */
-const MANY_TOKENS = 10_000;
+/** Number of tokens of all listed tools above which `check` suggests a search, and `openapi` adds a search. */
+export const MANY_TOKENS = 10_000;
 const SEARCH = "add toolSearch() of @x/mcp/search, or search: true in a config file";
 const DESCRIBE = "describe its purpose";
 /** Length, in characters, above which some clients truncate a description. */

@@ -8,7 +8,10 @@
  */
 export function findPackageFolder(): URL {
   const { existsSync } = process.getBuiltinModule("fs");
-  for (let at = new URL(".", import.meta.url);; at = new URL("..", at)) {
-    if (existsSync(new URL("package.json", at)) || at.pathname === "/") return at;
+  for (let at = new URL(".", import.meta.url);;) {
+    const parent = new URL("..", at);
+    // On Windows, the root is a path such as `/C:/`.
+    if (existsSync(new URL("package.json", at)) || parent.href === at.href) return at;
+    at = parent;
   }
 }

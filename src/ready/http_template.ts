@@ -187,6 +187,7 @@ const TEXTS = {
       ? undefined
       : `is ${show(value)}; it must be a plain object whose values are strings`,
 };
+
 /** The types of the options of a request that {@linkcode HttpToolRequest} and {@linkcode HttpResourceOptions} share. */
 export const REQUEST_RULES = {
   url: { findProblem: (value) => typeof value === "string" ? undefined : `is ${show(value)}; it must be a string` },

@@ -14,7 +14,7 @@ import { TOOL } from "../server/handlers/tool.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { isObject } from "../core/kit/json.ts";
 import { isJsonType, parseBody } from "./http_body.ts";
-import { sendGuarded } from "./http_request.ts";
+import { type RequestLimits, sendGuarded } from "./http_request.ts";
 import {
   buildUrl,
   fillHeaders,
@@ -30,22 +30,13 @@ import { type Arguments, readToolInput } from "./tool_input.ts";
 import { decodeText, readMediaType } from "./media_type.ts";
 import type { ToProblem } from "./problem.ts";
 
-/** Limits of a request. */
-export interface HttpLimits {
+/** Headers and limits of a request. */
+export interface HttpLimits extends Pick<RequestLimits, "timeoutMs" | "maxBytes" | "allowPrivate"> {
   /**
    * Request headers, such as `{ authorization: "Bearer …" }`. A header whose argument is missing is omitted. After a
    * redirect to another origin, the headers are not sent.
    */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Timeout of the whole request with its redirects, in milliseconds. Defaults to 30,000. */
-  readonly timeoutMs?: number;
-  /** Maximum bytes of the response. Defaults to 1,048,576. */
-  readonly maxBytes?: number;
-  /**
-   * Hosts on this machine or on a private network that requests can reach, such as `localhost:8080`. By default,
-   * requests can reach only public hosts.
-   */
-  readonly allowPrivate?: readonly string[];
 }
 
 /**

@@ -104,7 +104,9 @@ for (const { name, program } of runtimes) {
   });
 
   testProcesses(`${name}: openapi rejects options with which no server could work`, async () => {
-    await withFiles({ "pets.yaml": pets, "mcp.jsonc": { openapi: {} }, "text.txt": "Hello" }, async (cwd) => {
+    const large = `{}\n${" ".repeat(1_100_000)}// The end.\n`;
+    const files = { "pets.yaml": pets, "mcp.jsonc": { openapi: {} }, "text.txt": "Hello", "large.jsonc": large };
+    await withFiles(files, async (cwd) => {
       const url = ["--base-url", "https://pets.example.com/v1"];
       for (
         const [words, ...names] of [
@@ -122,13 +124,15 @@ for (const { name, program } of runtimes) {
           [["pets.yaml", "--write", "a.ts", "--json"], "--json"],
           [["pets.yaml", "--write", "a.ts", "--tag", "stores", ...url], "a.ts"],
           [["pets.yaml", "--write", "mcp.jsonc", ...url], "mcp.jsonc:1"],
+          [["pets.yaml", "--write", "large.jsonc", ...url], "large.jsonc", "bytes"],
         ] as const
       ) {
         const { code, stdout, stderr } = await openapi(cwd, ...words);
         assertEquals([code, stdout], [2, ""], stderr);
         assertStringIncludes(stderr, sentence(...names));
       }
-      assertEquals(listNames(cwd), ["mcp.jsonc", "pets.yaml", "text.txt"]);
+      assertEquals(listNames(cwd), Object.keys(files).sort());
+      assertEquals(await Deno.readTextFile(`${cwd}/large.jsonc`) === large, true);
     });
   });
 

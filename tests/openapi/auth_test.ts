@@ -120,6 +120,62 @@ Deno.test("a call without a credential fails, and a credential that cannot be se
   );
 });
 
+Deno.test("a call uses the first alternative with all credentials of the caller", async () => {
+  const parameters = [
+    { name: "X-Key", in: "header", schema: { type: "string" } },
+    { name: "api_key", in: "query", schema: { type: "string" } },
+  ];
+  const document = toDocument({
+    either: { ...toSecurity(["header"], ["query"]), parameters },
+    partial: { ...toSecurity(["header", "bearer"], ["query"]), parameters },
+    optional: { ...toSecurity([], ["header"], ["query"]), parameters },
+    free: { ...toSecurity(["header"], ["cookie"]), parameters },
+    repeated: { ...toSecurity(["header"], ["header", "bearer"], ["query"]), parameters },
+  }, { components });
+  let given: Readonly<Record<string, unknown>> = {};
+  const asked: string[] = [];
+  const find = (name: string) => () => {
+    asked.push(name);
+    const credential = given[name];
+    if (credential instanceof Error) throw credential;
+    return credential as string | undefined;
+  };
+  const auth = { header: find("header"), query: find("query"), bearer: find("bearer"), cookie: false as const };
+  await withEcho(document, { auth, observer: { fault: () => {} } }, async ({ client, call, send, received }) => {
+    for (const { name, inputSchema } of await client.listTools()) {
+      const own = Object.keys(Object(inputSchema.properties));
+      assertEquals(own, name === "free" ? ["api_key"] : [], name);
+    }
+    const sent = async (name: string, credentials: typeof given) => {
+      given = credentials;
+      const { headers, target } = await send(name);
+      const key = new URL(target, "http://a").searchParams.get("api_key") ?? undefined;
+      return [headers["x-key"] as string | undefined, headers.authorization, key];
+    };
+    assertEquals(await sent("either", { header: "h", query: "q" }), ["h", undefined, undefined]);
+    assertEquals(await sent("either", { query: "q" }), [undefined, undefined, "q"]);
+    // A credential of an incomplete alternative is not sent.
+    assertEquals(await sent("partial", { header: "h", query: "q" }), [undefined, undefined, "q"]);
+    assertEquals(await sent("partial", { header: "h", bearer: "b" }), ["h", "Bearer b", undefined]);
+    assertEquals(await sent("optional", { query: "q" }), [undefined, undefined, "q"]);
+    assertEquals(await sent("optional", {}), [undefined, undefined, undefined]);
+    assertEquals(await sent("free", { header: "h" }), ["h", undefined, undefined]);
+    assertEquals(await sent("free", {}), [undefined, undefined, undefined]);
+    asked.length = 0;
+    assertEquals(await sent("repeated", { query: "q" }), [undefined, undefined, "q"]);
+    assertEquals(asked.toSorted(), ["bearer", "header", "query"]);
+    const count = received.length;
+    given = {};
+    assertEquals((await call("either")).text, sentence("GET /either", "header or query"));
+    for (const header of [new Error("no"), "", null, 7]) {
+      given = { header, query: "q" };
+      // The author's own function fails, so no other alternative is tried.
+      assert(/Internal error/.test((await call("either")).text), String(header));
+    }
+    assertEquals(received.length, count);
+  });
+});
+
 Deno.test("hostile: the members of an object cannot replace or double a credential", async () => {
   const object = { type: "object", additionalProperties: { type: "string" } };
   const whole = [{

@@ -156,3 +156,23 @@ Deno.test("the lists of version 2.0 are written with their separators, in a quer
     }
   });
 });
+
+Deno.test("references to the parameters of an old document may contain any characters", async () => {
+  const names = ["100%", "a/b", "a~b", "a b"];
+  const toParameter = (name: string) => ({ name, in: "query", type: "string", required: true });
+  const refs = ["#/parameters/100%", "#/parameters/a~1b", "#/parameters/a~0b", "#/parameters/a%20b"];
+  const broken = ["#/parameters/%", "#/parameters", "#/definitions/a", "other.json#/parameters/100%", "", "100%"];
+  const parameters = [...refs, ...broken].map(($ref) => ({ $ref }));
+  const document = {
+    swagger: "2.0",
+    info: { title: "Old", version: "1" },
+    parameters: Object.fromEntries(names.map((name) => [name, toParameter(name)])),
+    paths: { "/a": { get: { operationId: "a", parameters } } },
+  };
+  await withEcho(document, {}, async ({ client, send }) => {
+    const [{ inputSchema }] = await client.listTools();
+    const args = Object.fromEntries(Object.keys(Object(inputSchema.properties)).map((name) => [name, "x"]));
+    assertEquals(Object.keys(args).length, names.length);
+    assertEquals((await send("a", args)).target, "/a?100%25=x&a%2Fb=x&a~b=x&a%20b=x");
+  });
+});

@@ -2,7 +2,7 @@
  * APIs with an OpenAPI document.
  */
 import { type Api, type ApiOperation, openapi, type OpenApiOptions } from "../../ready/openapi/openapi.ts";
-import { findSuggestion } from "../../core/kit/suggestions.ts";
+import { suggestName } from "../client/name_lookup.ts";
 import { type KeyPath, type ToProblem, withPath } from "../../ready/problem.ts";
 import { parseTemplate, type ReadEnv } from "../../ready/template.ts";
 import { readDocument } from "./api_document.ts";
@@ -86,12 +86,7 @@ class Selection {
 }
 
 function explainUnknown(word: string, name: string, known: readonly string[]): string {
-  const meant = findSuggestion(name, known);
-  const remedy = meant !== undefined
-    ? `did you mean ${meant}?`
-    : known.length
-    ? `use a name such as ${known[0]}`
-    : "remove it";
+  const remedy = suggestName(name, known, known.length ? undefined : "remove it");
   return `the document has no ${word} ${name}; ${remedy}`;
 }
 

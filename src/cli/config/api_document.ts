@@ -12,7 +12,7 @@ export const MAX_DOCUMENT_BYTES: number = 50 * 1024 * 1024;
 /**
  * Reads a document from a file.
  *
- * @throws {TypeError} as \`parseDocument\` does.
+ * @throws {TypeError} as {@linkcode parseDocument} does.
  */
 export async function readDocument(path: string): Promise<object> {
   return parseDocument(await platform.files.read(path, MAX_DOCUMENT_BYTES + 1));

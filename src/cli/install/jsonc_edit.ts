@@ -20,7 +20,7 @@ export function parseFile(text: string, file: string): unknown {
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
   const jsonc = readJsonc(text, file);
-  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const bom = toBom(text);
   const { root } = jsonc;
   checkObject(jsonc, root, file);
   const servers = findProperty(root, serversKey)?.children?.[1];
@@ -39,7 +39,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
  */
 export function addItem(text: string, item: unknown, { file, key }: ItemOptions): string {
   const jsonc = readJsonc(text, file);
-  const bom = text.startsWith("\uFEFF") ? "\uFEFF" : "";
+  const bom = toBom(text);
   const { root } = jsonc;
   checkObject(jsonc, root, file);
   const list = findProperty(root, key)?.children?.[1];
@@ -51,13 +51,18 @@ export function addItem(text: string, item: unknown, { file, key }: ItemOptions)
 /** Adds a member to the root object. */
 export function addMember(text: string, value: unknown, { file, key }: ItemOptions): string {
   const jsonc = readJsonc(text, file);
-  return (text.startsWith("\uFEFF") ? "\uFEFF" : "") + insert(jsonc, jsonc.root, key, value);
+  return toBom(text) + insert(jsonc, jsonc.root, key, value);
 }
 
 /** The name of the file in error messages, and a key of the root object. */
 export interface ItemOptions {
   readonly file: string;
   readonly key: string;
+}
+
+/** Returns the byte order mark of a text, which `Jsonc.text` does not contain. Returns "" if there is none. */
+function toBom(text: string): string {
+  return text.startsWith("\uFEFF") ? "\uFEFF" : "";
 }
 
 function checkObject(jsonc: Jsonc, node: Node, file: string): void {
@@ -80,8 +85,8 @@ function toEnd({ offset, length }: Node): number {
   return offset + length;
 }
 
-// Inserts an entry into an object, or into a list if there is no key. Inserts it after the comments that follow the last entry. `jsonc-parser` would insert the entry before the
-// comments.
+// Inserts an entry into an object, or into a list if there is no key. The entry follows the comments after the last entry.
+// `jsonc-parser` would insert the entry before these comments.
 function insert(jsonc: Jsonc, object: Node, key: string | undefined, value: unknown): string {
   const { text } = jsonc;
   const closing = toEnd(object) - 1;

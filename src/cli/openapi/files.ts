@@ -18,7 +18,7 @@ import type { ApiChoice, ApiSurvey } from "./survey.ts";
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
-/** What the written server needs. */
+/** The file to write, and the parts of the server in it. */
 interface Plan {
   /** The file to write, as the user wrote it. */
   readonly file: string;
@@ -141,11 +141,14 @@ async function readConfig(file: string, path: string): Promise<string | undefine
   }
   if (info.kind !== "file") throw new CliError(`Cannot change ${file}: it is not a regular file; choose another name`);
   try {
-    const bytes = await platform.files.read(path, MAX_CONFIG_BYTES);
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const bytes = await platform.files.read(path, MAX_CONFIG_BYTES + 1);
+    if (bytes.length <= MAX_CONFIG_BYTES) {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    }
   } catch (error) {
     throw new CliError(`Cannot read ${file}: ${toMessage(error)}; check the file`);
   }
+  throw new CliError(`Cannot change ${file}: it has more than ${MAX_CONFIG_BYTES} bytes; choose another name`);
 }
 
 /** Adds an entry to the text of a config file. The rest of the text stays unchanged. */

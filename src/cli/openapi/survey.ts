@@ -8,18 +8,20 @@ import {
   readOpenApi,
   type ServedOperation,
 } from "../../ready/openapi/openapi.ts";
+import { MAX_TOOLS } from "../../ready/openapi/api.ts";
 import { sendRequest } from "../../ready/ready.ts";
-import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { toMessage } from "../../ready/problem.ts";
 import { CliError, ServerError, UsageError, withAction } from "../cli_error.ts";
+import { suggestName } from "../client/name_lookup.ts";
 import { padTo, toLine, toWidth } from "../client/terminal_text.ts";
 import { toPrintable, toPrintableJson } from "../../core/kit/printable.ts";
 import { toProgram, toShell } from "../command.ts";
 import { MAX_DOCUMENT_BYTES, parseDocument } from "../config/api_document.ts";
 import { toCount } from "../listing.ts";
+import { MANY_TOKENS } from "../listing_check.ts";
 import { platform } from "../platform.ts";
 
-/** What the user has chosen. */
+/** The options of the command that select operations and hosts. */
 export interface ApiChoice {
   /** The tags of the selected operations. Empty for all operations. */
   readonly tags: readonly string[];
@@ -43,13 +45,13 @@ export interface ApiSource {
 interface UsableScheme {
   readonly name: string;
   readonly type: string;
-  /** What `auth` needs, such as `a token`. */
+  /** The credential for `auth`, such as `a token`. */
   readonly credential: string;
   /** A proposal for the environment variable that contains the credential. */
   readonly variable: string;
 }
 
-/** What a document contains, and which of its operations are selected. */
+/** The contents of a document, with the selected operations. */
 export interface ApiSurvey {
   readonly source: ApiSource;
   /** The name of the API in lower case, such as `pet_store`. */
@@ -68,9 +70,6 @@ export interface ApiSurvey {
   readonly needsSearch: boolean;
 }
 
-/** Numbers of tools and of tokens above which a server needs a search. */
-const MAX_TOOLS = 128;
-const MAX_TOKENS = 10_000;
 /** Maximum number of operations in a line about operations that are left out. */
 const MAX_NAMED = 8;
 
@@ -126,12 +125,7 @@ export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiC
     const known = [...new Set(facts.operations.flatMap((operation) => operation.tags))];
     const unknown = tags.find((tag) => !known.includes(tag));
     if (unknown !== undefined) {
-      const meant = findSuggestion(unknown, known);
-      const remedy = meant !== undefined
-        ? `did you mean ${meant}?`
-        : known.length
-        ? `use a tag such as ${known[0]}`
-        : "remove --tag";
+      const remedy = suggestName(unknown, known, known.length ? undefined : "remove --tag");
       throw new UsageError(`Cannot select the tag ${unknown}: no operation of ${file} has this tag; ${remedy}`);
     }
     const options: OpenApiOptions = {
@@ -152,7 +146,7 @@ export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiC
         return credential === undefined ? [] : [{ name: scheme, type, credential, variable: toVariable(name, scheme) }];
       }),
       leftOut: operations.filter(({ reason }) => reason !== undefined),
-      needsSearch: tools.length > MAX_TOOLS || tokens > MAX_TOKENS,
+      needsSearch: tools.length > MAX_TOOLS || tokens > MANY_TOKENS,
     };
   } catch (error) {
     if (error instanceof CliError || !(error instanceof TypeError)) throw error;
@@ -179,7 +173,7 @@ function toVariable(api: string, scheme: string): string {
   return `${api}_${words || "key"}`.toUpperCase();
 }
 
-/** Returns what `auth` needs for a type of security scheme. Returns `undefined` if the type is not supported. */
+/** Returns the credential for `auth` for a type of security scheme, such as `a token`. Returns `undefined` if the type is not supported. */
 function toCredential(type: string): string | undefined {
   const credentials: Readonly<Record<string, string>> = {
     apikey: "a key",

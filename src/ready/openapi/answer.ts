@@ -145,7 +145,7 @@ function toEscapedPattern(text: string): RegExp {
   return new RegExp(characters.join(""), "g");
 }
 
-/** What the headers of a response say about other pages, as metadata and as lines for the model. */
+/** Links and totals from the headers of a response, as metadata and as lines for the model. */
 interface Facts {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];

@@ -19,9 +19,9 @@ import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
 import { Schemas } from "./schemas.ts";
 import { toArgumentName } from "./names.ts";
 
-/** An operation, and what it has become. */
+/** An operation, with the kind of its handler. */
 export interface ServedOperation extends ApiOperation {
-  /** What the operation has become. `none` if it is left out. */
+  /** The kind of the handler. `none` if the operation is left out. */
   readonly kind: OperationKind;
   /** The reason why the operation cannot be called. `undefined` if it can be called, or if `as` leaves it out. */
   readonly reason?: string;
@@ -42,7 +42,7 @@ export interface Api extends Handler {
 }
 
 /** Number of tools above which a server needs a search, or a selection with `as`. */
-const MAX_TOOLS = 128;
+export const MAX_TOOLS = 128;
 
 /**
  * Serves the operations of an OpenAPI document, of version 2.0 to 3.2. Each operation becomes a tool, unless `as` decides
@@ -194,7 +194,7 @@ function toApi(made: Made): Api {
 /** The feature for APIs. It serves no requests, because the handlers of the operations belong to other features. */
 const apis: Feature = { name: "apis", compile: () => ({ capabilities: {}, methods: {} }) };
 
-/** What a document says about an API. */
+/** The API of a document: its title, servers, security schemes and operations. */
 export interface DocumentFacts {
   /** Title of the API. */
   readonly title?: string;
@@ -211,7 +211,7 @@ export interface DocumentFacts {
 }
 
 /**
- * Reads what a document says about its API, for programs that propose a server.
+ * Reads the title, servers, security schemes and operations of a document, for programs that propose a server.
  *
  * ```ts
  * import { readOpenApi } from "@x/mcp/openapi";

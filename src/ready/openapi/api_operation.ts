@@ -1,5 +1,5 @@
 /**
- * What functions of the author get to know about an operation.
+ * The description of an operation for functions of the author, such as `as`.
  */
 
 /** An operation of an OpenAPI document. */

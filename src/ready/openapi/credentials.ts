@@ -47,27 +47,26 @@ export interface Scheme {
 
 /** The credentials of an operation. */
 export interface Security {
-  readonly schemes: readonly Scheme[];
-  /** Whether the operation also works without credentials. */
-  readonly isOptional: boolean;
+  /** The alternatives in the order in which a call tries them. An alternative without schemes needs no credentials. */
+  readonly alternatives: readonly (readonly Scheme[])[];
   /** The reason why the operation cannot be called. */
   readonly refusal?: string;
 }
 
-/** Chooses the first alternative of an operation's `security` for which `auth` has all credentials. */
+/** Reads the alternatives of an operation's `security` for which `auth` has all schemes. */
 export function readSecurity(document: ApiDocument, given: unknown, auth: ApiCredentials): Security {
-  const alternatives = toList(given ?? document.root.security).map((each) => Object.keys(toNode(each)));
-  const isOptional = alternatives.some((names) => !names.length);
+  const all = toList(given ?? document.root.security).map((each) => Object.keys(toNode(each)));
+  const alternatives: (readonly Scheme[])[] = [];
   const refusals: string[] = [];
-  for (const names of alternatives) {
-    if (!names.length) continue;
+  for (const names of all.filter(({ length }) => length)) {
     const schemes = names.map((name) => readScheme(document, name, auth));
     const problem = schemes.find((scheme) => typeof scheme === "string");
-    if (problem === undefined) return { schemes: schemes.filter((scheme) => typeof scheme === "object"), isOptional };
-    refusals.push(problem);
+    if (problem === undefined) alternatives.push(schemes.filter((scheme) => typeof scheme === "object"));
+    else refusals.push(problem);
   }
-  const refusal = isOptional ? undefined : refusals[0];
-  return { schemes: [], isOptional, refusal };
+  // A call without credentials is the last alternative, wherever the document lists it.
+  if (all.some(({ length }) => !length)) alternatives.push([]);
+  return { alternatives, refusal: alternatives.length ? undefined : refusals[0] };
 }
 
 /** Returns a scheme, `undefined` if it needs no credential, or the reason why it cannot be used. */
@@ -157,24 +156,33 @@ function writeBasic(credential: string | BasicCredential, { headers }: Target): 
 }
 
 /**
- * Adds the credentials of a call. Returns the texts that must not appear in results.
+ * Adds the credentials of the first alternative for which the caller has all credentials. Returns the texts that must not
+ * appear in results.
  *
- * @throws {ToolError} if there is no credential for the caller.
+ * @throws {ToolError} if the caller has all credentials of no alternative.
  */
 export async function addCredentials(
-  { schemes, isOptional }: Security,
+  { alternatives }: Security,
   target: Target,
   { ctx, operation }: { readonly ctx: Context; readonly operation: ApiOperation },
 ): Promise<readonly string[]> {
-  const found = await Promise.all(schemes.map(async (scheme) => [scheme, await scheme.find(ctx, operation)] as const));
-  const missing = found.find(([, credential]) => credential === undefined);
-  if (missing && isOptional) return [];
-  if (missing) {
-    throw new ToolError(
-      `Cannot call ${operation.method} ${operation.path}: there is no credential for ${missing[0].name}; sign in first`,
-    );
+  if (!alternatives.length) return [];
+  /** The credentials by scheme, because several alternatives may have the same scheme. */
+  const found = new Map<string, unknown>();
+  const missing = new Set<string>();
+  for (const schemes of alternatives) {
+    const unknown = schemes.filter(({ name }) => !found.has(name));
+    await Promise.all(unknown.map(async ({ name, find }) => found.set(name, await find(ctx, operation))));
+    const absent = schemes.find(({ name }) => found.get(name) === undefined);
+    if (!absent) return schemes.flatMap(({ name, write }) => write(checkCredential(name, found.get(name)), target));
+    missing.add(absent.name);
   }
-  return found.flatMap(([{ name, write }, credential]) => write(checkCredential(name, credential), target));
+  throw new ToolError(
+    `Cannot call ${operation.method} ${operation.path}: there is no credential for ${
+      [...missing].join(" or ")
+    }; sign ` +
+      "in first",
+  );
 }
 
 function checkCredential(name: string, credential: unknown): string | BasicCredential {

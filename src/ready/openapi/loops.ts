@@ -19,7 +19,7 @@ export const IN_PLACE: Readonly<Record<string, Kind>> = {
   dependentSchemas: "some",
 };
 
-/** A schema that refers to others, and the kinds of these references. */
+/** A reference from a schema to another schema, and its kind. */
 interface Edge {
   readonly target: string;
   readonly kind: Kind;

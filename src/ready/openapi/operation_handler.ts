@@ -35,7 +35,7 @@ import { setPrincipal } from "./principals.ts";
 import { createCheck, readAccept, readResultSchema } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 
-/** What all operations of an API share. */
+/** The parts that all operations of an API share. */
 export interface ApiParts {
   readonly document: ApiDocument;
   readonly schemas: { readonly arguments: Schemas; readonly results: Schemas };
@@ -105,8 +105,9 @@ export function makeOperation(
 function toSendable(
   parameters: readonly Parameter[],
   { names }: PathTemplate,
-  { schemes }: Security,
+  { alternatives }: Security,
 ): readonly Parameter[] {
+  const schemes = alternatives.flat();
   const isOwn = ({ place, name }: Parameter) =>
     schemes.some((scheme) => {
       if (scheme.place !== "header") return scheme.place === place && scheme.key === name;
@@ -139,7 +140,7 @@ async function send(
 ): Promise<Answer> {
   const { headers, body, query, cookies } = written;
   if (!headers.has("accept")) headers.set("accept", accept);
-  const secrets = security.schemes.length ? await addCredentials(security, written, { ctx, operation }) : [];
+  const secrets = await addCredentials(security, written, { ctx, operation });
   if (cookies.length) headers.set("cookie", cookies.join("; "));
   const url = toUrl(base, written.path, query);
   const request = new Request(url, {

@@ -15,7 +15,10 @@ export interface DocumentOperation extends ApiOperation {
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
-/** Lists the operations in the order of the document. Webhooks and callbacks are requests to others, and are left out. */
+/**
+ * Lists the operations in the order of the document. Webhooks and callbacks are left out, because the API sends these
+ * requests.
+ */
 export function listOperations(document: ApiDocument): readonly DocumentOperation[] {
   const names = new Names();
   const ids = new Set<string>();

@@ -56,9 +56,10 @@ export interface OpenApiOptions extends Pick<RequestLimits, "maxBytes" | "allowP
   /** Changes of operations by their id, such as other names, and arguments with fixed values. */
   readonly transform?: Readonly<Record<string, OperationChange>>;
   /**
-   * The credentials by name of the security scheme, such as `{ github: (ctx) => token }`. A call fails if the function
-   * returns `undefined`. An operation whose schemes have no credentials is left out. `false` calls operations of the
-   * scheme without a credential, such as an app in this process that gets the caller with `principalOf`.
+   * The credentials by name of the security scheme, such as `{ github: (ctx) => token }`. If the function
+   * returns `undefined`, the call uses the next alternative of the operation, or fails. An operation whose schemes have no
+   * credentials is left out. `false` calls operations of the scheme without a credential, such as an app in this process
+   * that gets the caller with `principalOf`.
    */
   readonly auth?: ApiCredentials;
   /**

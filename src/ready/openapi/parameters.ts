@@ -27,8 +27,8 @@ export interface Parameter {
 const PLACES: readonly string[] = ["path", "query", "querystring", "header", "cookie"];
 
 /**
- * Headers that operations do not set with arguments. The specification ignores the first three; the others belong to
- * the connection, or to the credentials.
+ * Headers that operations do not set with arguments. The specification ignores the first three. The other headers
+ * belong to the connection, or to the credentials.
  */
 const OWN_HEADERS =
   /^(accept|content-type|authorization|host|cookie|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-length|proxy-.*)$/i;

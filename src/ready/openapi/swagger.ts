@@ -3,6 +3,7 @@
  */
 import { isObject } from "../../core/kit/json.ts";
 import { checkJson } from "./json_copy.ts";
+import { toTokens } from "./pointer.ts";
 
 type Changeable = Record<string, unknown>;
 type Clone = <T>(value: T) => T;
@@ -80,8 +81,9 @@ function readParameters(document: Changeable, list: unknown, clone: Clone): Chan
 function toParameter(document: Changeable, given: unknown, clone: Clone): Changeable {
   const { $ref, ...own }: Changeable = Object(given);
   if (typeof $ref !== "string") return own;
-  const name = decodeURIComponent($ref.replace("#/parameters/", "")).replaceAll("~1", "/").replaceAll("~0", "~");
-  const found: unknown = Object.hasOwn(Object(document.parameters), name) ? Object(document.parameters)[name] : {};
+  const [place, name = ""] = toTokens($ref);
+  const all = Object(place === "parameters" ? document.parameters : {});
+  const found: unknown = Object.hasOwn(all, name) ? all[name] : {};
   return isObject(found) && found.$ref === undefined ? clone(found) : {};
 }
 

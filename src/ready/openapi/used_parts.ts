@@ -59,7 +59,9 @@ function addPart(
   }
 }
 
-/** Whether a member is an example of a response, a header of a response, or a request to others. Nothing reads it. */
+/**
+ * Whether no code reads a member: an example, a header or a link of a response, or a request that the API sends.
+ */
 function isUnused(path: JsonPath, key: string): boolean {
   if (!path.length) return /^(x-)?webhooks$/.test(key);
   if (key === "examples" || key === "example") return isMedia(path);

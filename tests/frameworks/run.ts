@@ -26,20 +26,14 @@ interface Paths {
 
 const all: Readonly<Record<string, Project>> = { ...projects, ...withoutSettings };
 
-/** The installed packages, by the name of their folder. Apps with the same packages share a folder. */
+/** The installed packages, by their names and versions. Apps with the same packages share a folder. */
 const installs = new Map<string, Promise<FoundPackages>>();
-
-/** Returns a name for the folder of the packages. */
-function toFolderName({ packages }: Project): string {
-  return packages.slice(0, 2).map((each) => each.replace(/(.)@.*/, "$1").replaceAll(/\W+/g, "-").replace(/^-/, ""))
-    .join("-");
-}
 
 /** Builds an app, starts it, and probes it. */
 async function probeProject(project: Project, { node, library }: Paths): Promise<Outcome> {
-  const name = toFolderName(project);
-  const install = installs.get(name) ?? findPackages(name, project.packages);
-  installs.set(name, install);
+  const key = project.packages.join();
+  const install = installs.get(key) ?? findPackages("framework", project.packages);
+  installs.set(key, install);
   const found = await install;
   if ("missing" in found) throw new Error(found.missing);
   const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { pageFile, rows, toTable } from "../release/folders_page.ts";
-import { withTables } from "../release/limits_page.ts";
+import { withTables } from "../release/page_tables.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);

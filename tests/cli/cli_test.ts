@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { NAME, VERSION } from "../../src/cli/version.ts";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
-import { type Finished, root, run, start } from "../support/processes.ts";
+import { ask, type Finished, root, run, start } from "../support/processes.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -61,7 +61,7 @@ Deno.test("the CLI has the version of the package", () => {
 
 testProcesses("the demo server needs no permissions and no packages", async () => {
   for (const words of [["deno", "run", `--allow-read=${root}src`, `${root}mod.ts`], ["bun", `${root}mod.ts`]]) {
-    const { code, stdout, stderr } = await run(words, {
+    const { code, stdout, stderr } = await ask(words, {
       input: toCall("add", { a: 2, b: 3 }) + toRequestLine("tools/list", { _meta }),
     });
     assertEquals({ code, stderr }, { code: 0, stderr: "" });
@@ -79,7 +79,7 @@ testProcesses("the demo server has a resource, a completion, a prompt and progre
     toRequestLine("prompts/get", { name: "explain", arguments: { topic: "pipes" }, _meta }),
     toRequestLine("tools/call", { name: "countdown", arguments: { from: 1 }, _meta: { ..._meta, progressToken: "p" } }),
   ];
-  const { stdout } = await run(["deno", "run", "--allow-read", "mod.ts"], { input: lines.join("") });
+  const { stdout } = await ask(["deno", "run", "--allow-read", "mod.ts"], { input: lines.join("") });
   assertStringIncludes(stdout, '"text":"Bonjour !"');
   assertStringIncludes(stdout, '"values":["german"]');
   assertStringIncludes(stdout, `"text":"${sentence("pipes")}"`);
@@ -90,15 +90,15 @@ testProcesses("the demo server has a resource, a completion, a prompt and progre
 for (const { name, program, file } of runtimes) {
   testProcesses(`${name}: a file is served over stdio from any folder`, async () => {
     for (const [cwd, path] of [[root, "examples/calc.ts"], ["/", `${root}examples/calc.ts`]]) {
-      const answer = toResponse(await run([...program, path], { cwd, input: toCall("add", { a: 2, b: 3 }) }));
+      const answer = toResponse(await ask([...program, path], { cwd, input: toCall("add", { a: 2, b: 3 }) }));
       assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
     }
-    const answer = toResponse(await run([...program, "serve", "examples/notes.ts"], { input: handshake }));
+    const answer = toResponse(await ask([...program, "serve", "examples/notes.ts"], { input: handshake }));
     assertEquals(answer.result.serverInfo, { name: "notes", version: "1.0.0" });
   });
 
   testProcesses(`${name}: examples/stdio.ts serves when run as a program`, async () => {
-    const answer = toResponse(await run([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
+    const answer = toResponse(await ask([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
     assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
   });
 
@@ -116,9 +116,9 @@ for (const { name, program, file } of runtimes) {
     async () => {
       const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
       await withFiles({ "my hands#1.ts": source }, async (cwd) => {
-        const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
+        const called = toResponse(await ask([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
         assertEquals(called.result.content, [{ type: "text", text: "Hi!" }]);
-        const begun = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: handshake }));
+        const begun = toResponse(await ask([...program, "my hands#1.ts"], { cwd, input: handshake }));
         assertEquals(begun.result.serverInfo.name, "my hands#1");
       });
     },
@@ -129,7 +129,7 @@ for (const { name, program, file } of runtimes) {
       console.log("loading");
       export default [tool({ name: "hi", run: () => { console.log("running"); return "Hi!"; } })];`;
     await withFiles({ "server.ts": source }, async (cwd) => {
-      const finished = await run([...program, "server.ts"], { cwd, input: toCall("hi") });
+      const finished = await ask([...program, "server.ts"], { cwd, input: toCall("hi") });
       assertEquals(toResponse(finished).result.content, [{ type: "text", text: "Hi!" }]);
       assertMatch(finished.stderr, /loading[^]*running/);
     });

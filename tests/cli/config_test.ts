@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { connect } from "../../src/client/client.ts";
 import { _meta, isNotDeno, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
-import { type Finished, root, run, type Running, type RunOptions, start } from "../support/processes.ts";
+import { ask, type Finished, root, run, type Running, type RunOptions, start } from "../support/processes.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -78,7 +78,7 @@ for (const { target, flags, asks, ...more } of examples) {
     const given = ["run", ...config, ...expected, `${root}mod.ts`, root + target];
     assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
     for (const [method, params, told] of asks) {
-      const finished = await run([entry.command, entry.args[0], "--no-prompt", ...entry.args.slice(1)], {
+      const finished = await ask([entry.command, entry.args[0], "--no-prompt", ...entry.args.slice(1)], {
         cwd: "/",
         input: toRequest(method, params),
       });
@@ -117,7 +117,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
   assertEquals([...new Set(named)].sort(), listNames(`${root}examples`));
   const input = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
   for (const words of [[`${root}examples/stdio.ts`], [`${root}mod.ts`], [`${root}mod.ts`, "--stdio"]]) {
-    const finished = await run(["deno", "run", "--no-prompt", "--deny-net", `--allow-read=${root}src`, ...words], {
+    const finished = await ask(["deno", "run", "--no-prompt", "--deny-net", `--allow-read=${root}src`, ...words], {
       cwd: "/",
       input,
     });
@@ -138,7 +138,7 @@ for (const { name, program } of runtimes) {
     const names = async (files: Record<string, unknown>) => {
       let found: string[] = [];
       await withFiles(files, async (cwd) => {
-        const { tools } = toResults(await run(program, { cwd, input: list }))["tools/list"];
+        const { tools } = toResults(await ask(program, { cwd, input: list }))["tools/list"];
         found = tools.map((tool: { name: string }) => tool.name);
       });
       return found;
@@ -713,7 +713,7 @@ testProcesses("Deno: the error for a permission that a config file lacks names t
   };
   await withFiles({ "mcp.jsonc": { tools } }, async (cwd) => {
     const withFlags = (...flags: string[]) =>
-      run(["deno", "run", "--no-prompt", ...flags, `${root}mod.ts`, `${cwd}/mcp.jsonc`], {
+      ask(["deno", "run", "--no-prompt", ...flags, `${root}mod.ts`, `${cwd}/mcp.jsonc`], {
         cwd,
         input: ["web", "here"].map((name) => toRequest("tools/call", { name }).replace("tools/call", name)).join(""),
       });

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { _meta, isNotDeno, listNames, toRequestLine } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
-import { run } from "../support/processes.ts";
+import { ask, run } from "../support/processes.ts";
 
 function toCall(id: number, name: string, args: Record<string, unknown>): string {
   return toRequestLine("tools/call", { name, arguments: args, _meta }, id);
@@ -97,7 +97,7 @@ for (const { name, program } of runtimes) {
         await Deno.symlink("../secret.md", `${cwd}/link.md`);
         const words = ["; touch owned", "$(touch owned)", "`touch owned`", "| touch owned", "a\n touch owned"];
         const paths = ["../secret.md", "link.md", "/etc/passwd", "..%2fsecret.md", "a\0b"];
-        const served = await run([...program, file], {
+        const served = await ask([...program, file], {
           cwd,
           input: [
             ...words.map((a, i) => toCall(i, "it", { a })),

@@ -6,7 +6,7 @@ import { serve } from "./servers.ts";
 import { _meta, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
-import { type Finished, root, run, start } from "../support/processes.ts";
+import { ask, type Finished, root, run, start } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
@@ -461,7 +461,7 @@ testProcesses(
         assert(args.includes("--allow-env=MY_KEY") && !args.includes("-A"), args.join(" "));
         assertEquals(args.join().includes("other.ts"), false);
         const call = toRequestLine("tools/call", { name: "hi", arguments: {}, _meta });
-        const { stdout, stderr: errors } = await run([command, ...args], { cwd: "/", input: call, env });
+        const { stdout, stderr: errors } = await ask([command, ...args], { cwd: "/", input: call, env });
         assertStringIncludes(stdout, '"Hi later value"', errors);
       }
       const all = ["s.ts", "--client", "cursor", "--dry-run", "--no-check", "-A"];
@@ -502,7 +502,7 @@ testProcesses("deno: install passes the deno.json of the code, so that the entry
     assertStringIncludes(stderr, sentence("1 tool", "hi"));
     const { mcpServers: { s: { command, args } } } = JSON.parse(await Deno.readTextFile(`${cwd}/c.json`));
     assertEquals(args.slice(0, 3), ["run", "--config", `${app}/deno.jsonc`]);
-    const elsewhere = await run([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
+    const elsewhere = await ask([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
     assertStringIncludes(elsewhere.stdout, '"name":"hi"', elsewhere.stderr);
     // Do not start the server, because reading the config file would require packages.
     const dry = ["--client", "cursor", "--file", `${cwd}/d.json`, "--allow-none", "--no-check", "--dry-run"];

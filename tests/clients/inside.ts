@@ -1,4 +1,5 @@
 // The part of the run that starts clients. run.ts starts it in a network namespace.
+import { runInLanes } from "../support/lanes.ts";
 import { agents } from "./agents/agents.ts";
 import { converse } from "./agent_session.ts";
 import { type Behaviours, type Evidence, toAgentBehaviours, toResultBehaviours } from "./behaviours.ts";
@@ -22,8 +23,6 @@ interface Request {
   readonly isWriting: boolean;
 }
 
-/** Number of clients that run at the same time. */
-const LANES = 2;
 const MAX_ATTEMPTS = 3;
 
 /** The connections of every agent. */
@@ -183,10 +182,7 @@ const clients: readonly Client[] = [
     observe: (connection, attempt) => runFramework(framework, connection, { tools, attempt }),
   })),
 ];
-const waiting = clients.filter(({ name }) => names.includes(name) && tools.packages[name]);
-await Promise.all(Array.from({ length: LANES }, async () => {
-  for (let client = waiting.shift(); client; client = waiting.shift()) await runClient(client);
-}));
+await runInLanes(clients.filter(({ name }) => names.includes(name) && tools.packages[name]), runClient);
 if (names.includes(GATEWAY) && tools.packages[GATEWAY]) report("supergateway, SSE", await checkGateway(tools), "");
 if (isWriting) await writeRecords(records);
 console.log(`\n${names.length} clients in ${((performance.now() - begin) / 1000).toFixed(0)} s`);

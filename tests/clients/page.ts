@@ -1,6 +1,6 @@
 // Writes the tables in docs/reference/clients.md: what the task clients has seen, from record.json, and what other
 // sources say, from sourced.json.
-import { withTables } from "../release/limits_page.ts";
+import { toMarkdown, writeTables } from "../release/page_tables.ts";
 import { type ClientRecord, readRecords, type Records } from "./record.ts";
 import sourced from "./sourced.json" with { type: "json" };
 
@@ -84,23 +84,16 @@ export function toTables(records: Records): readonly string[] {
     toTable(agentLists, ofKind("agent")),
     toTable(agentMessages, ofKind("agent")),
     toTable(frameworkResults, ofKind("framework")),
-    toRows(["client", "behavior", "with the official SDK", "with this library"], repairs),
-    ...Object.values(sourced).map(({ columns, rows }) => toRows(columns, rows)),
+    toMarkdown(["client", "behavior", "with the official SDK", "with this library"], repairs),
+    ...Object.values(sourced).map(({ columns, rows }) => toMarkdown(columns, rows)),
   ];
 }
 
 function toTable(columns: readonly Column[], clients: readonly ClientRecord[]): string {
-  return toRows(
+  return toMarkdown(
     columns.map(([heading]) => heading),
     clients.map((client) => columns.map(([, toCell]) => toCell(client))),
   );
 }
 
-function toRows(columns: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
-  return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...lines, ""].join("\n");
-}
-
-if (import.meta.main) {
-  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), toTables(await readRecords())));
-}
+if (import.meta.main) await writeTables(pageFile, toTables(await readRecords()));

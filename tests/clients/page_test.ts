@@ -1,7 +1,7 @@
 // The page about clients, which is written from the record and from other sources.
 import { assert, assertEquals } from "@std/assert";
 import { isNotDeno } from "../support/command_line.ts";
-import { withTables } from "../release/limits_page.ts";
+import { withTables } from "../release/page_tables.ts";
 import { agents } from "./agents/agents.ts";
 import { frameworks } from "./frameworks/frameworks.ts";
 import { packages, toPackage } from "./packages.ts";

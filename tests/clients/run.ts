@@ -8,10 +8,11 @@
 // clients and the messages there.
 import { install } from "../release/npm_install.ts";
 import { findNode } from "../support/node_versions.ts";
+import { findPackages } from "../support/npm_packages.ts";
 import { readOptions } from "../support/options.ts";
 import { root } from "../support/processes.ts";
 import { findObstacle, runIsolated } from "./namespace.ts";
-import { findClient, NODE, packages, toCache } from "./packages.ts";
+import { NODE, packages, toCache } from "./packages.ts";
 import type { Tools } from "./tools.ts";
 
 const OFFICIAL = "official-server";
@@ -27,7 +28,7 @@ async function prepare(
   const installed: Record<string, string> = {};
   const missing: Record<string, string> = {};
   for (const name of [...names, OFFICIAL]) {
-    const client = await findClient(name, { cache, node });
+    const client = await findPackages(name, packages[name], { cache, node });
     if ("folder" in client) installed[name] = client.folder;
     else missing[name] = client.missing;
   }

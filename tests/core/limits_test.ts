@@ -5,7 +5,8 @@ import { type LimitOptions, LIMITS, readLimits } from "../../src/server/capacity
 import { BOUNDS, testLimits } from "../support/limits.ts";
 import { isWithin } from "../../src/core/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
-import { pageFile, readPage, toTables, withTables } from "../release/limits_page.ts";
+import { pageFile, readPage, toTables } from "../release/limits_page.ts";
+import { withTables } from "../release/page_tables.ts";
 import { sentence } from "../support/messages.ts";
 
 Deno.test("any limit can be set, and the other limits keep their defaults", () => {

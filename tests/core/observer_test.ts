@@ -17,7 +17,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
-import { withTables } from "../release/limits_page.ts";
+import { withTables } from "../release/page_tables.ts";
 import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";

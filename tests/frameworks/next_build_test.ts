@@ -15,7 +15,7 @@ const PUBLIC = "mcp.example.com";
 const ORIGIN = "https://app.example.com";
 const METADATA = "/.well-known/oauth-protected-resource/mcp";
 
-const found = isDeno ? await findPackages("next-react", next.packages) : { missing: "Deno" };
+const found = isDeno ? await findPackages("framework", next.packages) : { missing: "Deno" };
 const node = isDeno ? await findNode(NODE_VERSIONS[1]) : { missing: "Deno" };
 const missing = isDeno && ("missing" in found ? found.missing : "missing" in node ? node.missing : undefined) ||
   undefined;

@@ -5,7 +5,7 @@ import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";
 import { projects, toShown } from "./projects.ts";
 import { pageFile, readRecord, toNotes, toTable, toVersions } from "./record.ts";
-import { withTables } from "../release/limits_page.ts";
+import { withTables } from "../release/page_tables.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the page is the same on every runtime.
 

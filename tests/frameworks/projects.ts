@@ -1,5 +1,6 @@
-// The smallest apps of the frameworks on the frameworks page. `createProject` writes an app into a folder, as the page
+// The smallest apps of the frameworks on the frameworks page. `writeProject` writes an app into a folder, as the page
 // describes it.
+import { cp } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };
 import { NODE_VERSIONS } from "../support/node_versions.ts";
 import { root } from "../support/processes.ts";
@@ -287,13 +288,5 @@ export async function writeProject(
   for (const [path, name] of Object.entries(project.programs)) {
     await write(path, toShown(name, await Deno.readTextFile(`${root}examples/frameworks/${name}`)));
   }
-  await copy(library, `${folder}/node_modules/${config.name}`);
-}
-
-async function copy(from: string, to: string): Promise<void> {
-  await Deno.mkdir(to, { recursive: true });
-  for await (const { name, isDirectory } of Deno.readDir(from)) {
-    if (isDirectory) await copy(`${from}/${name}`, `${to}/${name}`);
-    else await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
-  }
+  await cp(library, `${folder}/node_modules/${config.name}`, { recursive: true });
 }

@@ -1,5 +1,5 @@
 // The record of the frameworks that were probed, and the table on the page that shows it.
-import { withTables } from "../release/limits_page.ts";
+import { toMarkdown, writeTables } from "../release/page_tables.ts";
 import { type Behaviour, BEHAVIOURS } from "./probe.ts";
 import type { Project } from "./projects.ts";
 
@@ -43,16 +43,15 @@ export function toNotes({ settings = {}, faults = {} }: Project): Entry["notes"]
 
 /** Returns the table of the page. */
 export function toTable(record: FrameworkRecord): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const head = ["App", ...BEHAVIOURS, "Versions", "Runtime", "Date"];
-  const rows = Object.entries(record).map(([name, { versions, runtime, date, notes }]) =>
-    row([name, ...BEHAVIOURS.map((behaviour) => notes[behaviour] ?? "✓"), versions.join(", "), runtime, date])
-  );
-  return [row(head), `|${" --- |".repeat(head.length)}`, ...rows, ""].join("\n");
+  const rows = Object.entries(record).map((
+    [name, { versions, runtime, date, notes }],
+  ) => [name, ...BEHAVIOURS.map((behaviour) => notes[behaviour] ?? "✓"), versions.join(", "), runtime, date]);
+  return toMarkdown(head, rows);
 }
 
 /** Writes the record and the page. */
 export async function writeRecord(record: FrameworkRecord): Promise<void> {
   await Deno.writeTextFile(recordFile, JSON.stringify(record, null, 2) + "\n");
-  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), [toTable(record)]));
+  await writeTables(pageFile, [toTable(record)]);
 }

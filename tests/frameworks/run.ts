@@ -4,6 +4,7 @@
 // deno task frameworks [NAME…]
 import config from "../../deno.json" with { type: "json" };
 import { buildNpmPackage } from "../release/npm_package.ts";
+import { runInLanes } from "../support/lanes.ts";
 import { findNode } from "../support/node_versions.ts";
 import { findPackages, type FoundPackages } from "../support/npm_packages.ts";
 import { findFreePort, root, run } from "../support/processes.ts";
@@ -14,8 +15,6 @@ import { startApp } from "./start_app.ts";
 import { type Entry, readRecord, toNotes, toVersions, writeRecord } from "./record.ts";
 
 const HOST = "mcp.example.com";
-/** Number of apps that are built or probed at the same time. */
-const LANES = 2;
 const BUILD_MS = 600_000;
 
 interface Paths {
@@ -26,20 +25,14 @@ interface Paths {
 
 const all: Readonly<Record<string, Project>> = { ...projects, ...withoutSettings };
 
-/** The installed packages, by the name of their folder. Apps with the same packages share a folder. */
+/** The installed packages, by their names and versions. Apps with the same packages share a folder. */
 const installs = new Map<string, Promise<FoundPackages>>();
-
-/** Returns a name for the folder of the packages. */
-function toFolderName({ packages }: Project): string {
-  return packages.slice(0, 2).map((each) => each.replace(/(.)@.*/, "$1").replaceAll(/\W+/g, "-").replace(/^-/, ""))
-    .join("-");
-}
 
 /** Builds an app, starts it, and probes it. */
 async function probeProject(project: Project, { node, library }: Paths): Promise<Outcome> {
-  const name = toFolderName(project);
-  const install = installs.get(name) ?? findPackages(name, project.packages);
-  installs.set(name, install);
+  const key = project.packages.join();
+  const install = installs.get(key) ?? findPackages("framework", project.packages);
+  installs.set(key, install);
   const found = await install;
   if ("missing" in found) throw new Error(found.missing);
   const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });
@@ -98,21 +91,18 @@ async function main(): Promise<void> {
   try {
     const library = `${folder}/${config.name}`;
     await buildNpmPackage(root, library);
-    const waiting = [...names];
-    await Promise.all(Array.from({ length: LANES }, async () => {
-      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-        const begin = performance.now();
-        const outcome = probeProject(all[name], { node: node.path, library });
-        const surprises = await outcome.then(
-          (outcome) => findSurprises(all[name], outcome),
-          (error) => [error instanceof Error ? error.message : String(error)],
-        );
-        const seconds = ((performance.now() - begin) / 1000).toFixed(0);
-        console.log([`${surprises.length ? "FAILED" : "ok"} ${name} (${seconds} s)`, ...surprises].join("\n  "));
-        if (surprises.length) failed++;
-        else if (name in projects) entries.set(name, toEntry(all[name]));
-      }
-    }));
+    await runInLanes(names, async (name) => {
+      const begin = performance.now();
+      const outcome = probeProject(all[name], { node: node.path, library });
+      const surprises = await outcome.then(
+        (outcome) => findSurprises(all[name], outcome),
+        (error) => [error instanceof Error ? error.message : String(error)],
+      );
+      const seconds = ((performance.now() - begin) / 1000).toFixed(0);
+      console.log([`${surprises.length ? "FAILED" : "ok"} ${name} (${seconds} s)`, ...surprises].join("\n  "));
+      if (surprises.length) failed++;
+      else if (name in projects) entries.set(name, toEntry(all[name]));
+    });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -1,4 +1,5 @@
 // Writes the table in docs/reference/observing.md from the types in src/server/call/observer.ts.
+import { toMarkdown, writeTables } from "./page_tables.ts";
 
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/observing.md", import.meta.url);
@@ -15,8 +16,8 @@ export async function toTable(): Promise<string> {
   if (!body) throw new Error(`Cannot read ${sourceFile.pathname}: it does not declare Observer`);
   const rows = [...body.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s+(\w+)\?\(event: (\w+)\)/g)].map((
     [, comment, name, type],
-  ) => `| \`${name}\` | ${toText(comment)} | ${listFields(source, type).map((field) => `\`${field}\``).join(", ")} |`);
-  return ["| Event | When | Fields |", "| --- | --- | --- |", ...rows, ""].join("\n");
+  ) => [`\`${name}\``, toText(comment), listFields(source, type).map((field) => `\`${field}\``).join(", ")]);
+  return toMarkdown(["Event", "When", "Fields"], rows);
 }
 
 /** Returns the fields of an event. The fields of the types that it extends come first. */
@@ -33,7 +34,4 @@ function toText(comment: string): string {
     .replace(/^./, (first) => first.toUpperCase()).trim();
 }
 
-if (import.meta.main) {
-  const { withTables } = await import("./limits_page.ts");
-  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), [await toTable()]));
-}
+if (import.meta.main) await writeTables(pageFile, [await toTable()]);

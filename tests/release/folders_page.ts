@@ -1,5 +1,6 @@
 // Writes the table of folders in docs/project/architecture.md from the README of each folder and the rules for imports.
 import { folders } from "../architecture/rules.ts";
+import { toMarkdown, writeTables } from "./page_tables.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -25,9 +26,9 @@ function toRow(path: string): string {
 export async function toTable(): Promise<string> {
   const lines = await Promise.all(rows.map(async (row) => {
     const task = toTask(await Deno.readTextFile(new URL(`src/${row}/README.md`, root)));
-    return `| [\`${row}/\`](../../src/${row}) | ${task} | ${imports[row] ?? listImports(row).join(", ")} |`;
+    return [`[\`${row}/\`](../../src/${row})`, task, imports[row] ?? listImports(row).join(", ")];
   }));
-  return ["| folder | task | can import |", "| --- | --- | --- |", ...lines, ""].join("\n");
+  return toMarkdown(["folder", "task", "can import"], lines);
 }
 
 /** The paragraph below the heading. */
@@ -45,7 +46,4 @@ function listImports(row: string): readonly string[] {
     .map((name) => `\`${name}\``);
 }
 
-if (import.meta.main) {
-  const { withTables } = await import("./limits_page.ts");
-  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), [await toTable()]));
-}
+if (import.meta.main) await writeTables(pageFile, [await toTable()]);

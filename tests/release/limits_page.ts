@@ -1,11 +1,10 @@
 // Writes the tables in docs/reference/limits.md from the comments and values in src/server/capacity/.
 import { FIXED_LIMITS } from "../../src/server/capacity/fixed_limits.ts";
 import { LIMITS } from "../../src/server/capacity/limits.ts";
+import { toMarkdown, writeTables } from "./page_tables.ts";
 
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/limits.md", import.meta.url);
-
-const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
 
 /** A table on the page. */
 interface Table {
@@ -45,16 +44,6 @@ export function readPage(): Promise<string> {
   return Deno.readTextFile(pageFile);
 }
 
-/** Returns the page with each table replaced. */
-export function withTables(page: string, texts: readonly string[]): string {
-  const places = page.split(begin);
-  if (places.length !== texts.length + 1) {
-    throw new Error(`Cannot write ${pageFile.pathname}: the page lacks the place for a table`);
-  }
-  const [head, ...rest] = places;
-  return head + rest.map((place, i) => `${begin}\n\n${texts[i]}\n${place.slice(place.indexOf(end))}`).join("");
-}
-
 /**
  * Returns the tables. Throws if a limit's comment lacks the unit, the reason, or what happens when the limit is
  * exceeded.
@@ -75,10 +64,13 @@ async function toTable({ source, values, columns, fourth }: Table): Promise<stri
   );
   const missing = [...numbers.keys()].filter((path) => !entries.some((entry) => entry.path === path));
   if (missing.length) throw new Error(`Cannot describe ${missing.join(", ")}: no comment was found`);
-  const rows = entries.map(({ path, counts, fourth, exceeded }) =>
-    `| \`${path}\` | ${numbers.get(path)} | ${counts} | ${fourth} | ${exceeded} |`
+  return toMarkdown(
+    columns,
+    entries.map(({ path, counts, fourth, exceeded }) => [
+      ...[`\`${path}\``, numbers.get(path) ?? ""],
+      ...[counts, fourth, exceeded],
+    ]),
   );
-  return [`| ${columns.join(" | ")} |`, `|${" --- |".repeat(columns.length)}`, ...rows, ""].join("\n");
 }
 
 function readEntries(source: string, fourth: Table["fourth"]): Entry[] {
@@ -120,4 +112,4 @@ function toText(name: string, value: number | boolean): string {
   return `${value / size} ${unit}`;
 }
 
-if (import.meta.main) await Deno.writeTextFile(pageFile, withTables(await readPage(), await toTables()));
+if (import.meta.main) await writeTables(pageFile, await toTables());

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
-import { buildNpmPackage } from "./npm_package.ts";
+import { buildNpmPackage, INSTALLED } from "./npm_package.ts";
 import { serveNpmPackages } from "./npm_registry.ts";
 
 /** Runs a program that must succeed without output on standard error. Returns its standard output. */
@@ -14,8 +14,8 @@ export async function runAll(words: readonly string[], cwd: string): Promise<str
 
 /** The packages that are installed with the package, and their own dependencies. */
 export const DEPENDENCIES: readonly string[] = [
-  ...["jose", "oauth4webapi", "srvx"],
-  ...["@scalar/openapi-upgrader", "@scalar/helpers", "@scalar/openapi-types"],
+  ...INSTALLED,
+  ...["@scalar/helpers", "@scalar/openapi-types"],
 ];
 
 /** Installs the packed package and its dependencies into an empty project. Returns the installed package's folder. */

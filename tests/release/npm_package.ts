@@ -18,7 +18,7 @@ const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(
  * Packages that are installed with the package, because the CLI needs them to sign in, to listen on Node and to read
  * OpenAPI documents, and runs in folders without a project. All other packages are optional peers.
  */
-const INSTALLED = ["jose", "oauth4webapi", "srvx", "@scalar/openapi-upgrader"];
+export const INSTALLED: readonly string[] = ["jose", "oauth4webapi", "srvx", "@scalar/openapi-upgrader"];
 
 /** Packages that are installed in exactly this version, because another version may read documents in another way. */
 const PINNED = ["@scalar/openapi-upgrader"];

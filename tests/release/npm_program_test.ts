@@ -16,28 +16,10 @@ import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { findFreePort, root, run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { DEPENDENCIES, install } from "./npm_install.ts";
-import { type NpmRegistry, serveNpmPackages } from "./npm_registry.ts";
+import { checkCommands, type Options, SERVER, toTarball, withPackage } from "./npm_program.ts";
+import type { NpmRegistry } from "./npm_registry.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
-
-const SERVER = `import { createServer, tool } from "${config.name}";
-import { connectTest } from "${config.name}/testing";
-
-const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
-const inc = tool({ name: "inc", description: "Adds one.", input, run: (input) => Object(input).a + 1 });
-const self = tool({
-  name: "self",
-  description: "Calls a server of the same copy.",
-  async run() {
-    const client = await connectTest(createServer({ name: "inner", version: "1.0.0", handlers: [inc] }));
-    const { content } = await client.callTool("inc", { a: 40 });
-    await client.close();
-    return content;
-  },
-});
-export default createServer({ name: "calc", version: "1.0.0", handlers: [inc, self] });
-`;
 
 const WORKER = `import { exposeWorker } from "${config.name}/worker";
 export default exposeWorker(({ a }: { a: number }) =>
@@ -103,45 +85,6 @@ async function listRunners(): Promise<readonly Runner[]> {
 /** Returns variables for package managers, with a cache that the processes of a test share. */
 function toEnv({ url, cache }: NpmRegistry): Readonly<Record<string, string>> {
   return { NPM_CONFIG_REGISTRY: url, NPM_CONFIG_CACHE: cache, NPM_CONFIG_AUDIT: "false" };
-}
-
-function toTarball(installed: string): string {
-  return installed.replace(/\/project\/.*$/, "/package.tgz");
-}
-
-/**
- * Runs a function with the folder of the installed package, an empty folder, and a registry with the package and its
- * dependencies.
- */
-async function withPackage(
-  run: (installed: string, folder: string, registry: NpmRegistry) => Promise<void>,
-): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "mcp-program-" });
-  try {
-    const installed = await install(folder, `${folder}/project`);
-    await Deno.mkdir(`${folder}/empty`);
-    await Deno.writeTextFile(`${folder}/empty/server.ts`, SERVER);
-    const own = { folder: installed, tarball: toTarball(installed) };
-    await using registry = await serveNpmPackages({ own, others: DEPENDENCIES });
-    await run(installed, `${folder}/empty`, registry);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-interface Options {
-  readonly cwd: string;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-async function checkCommands(words: readonly string[], options: Options): Promise<void> {
-  const called = await run([...words, "call", "server.ts", "inc", "a=1"], { ...options, timeoutMs: 60_000 });
-  assertEquals([called.code, called.stdout], [0, "2\n"], called.stderr);
-  const self = await run([...words, "call", "server.ts", "self"], { ...options, timeoutMs: 60_000 });
-  assertEquals([self.code, self.stdout], [0, "41\n"], self.stderr);
-  const inspected = await run([...words, "inspect", "server.ts"], { ...options, timeoutMs: 60_000 });
-  assertEquals(inspected.code, 0, inspected.stderr);
-  assertStringIncludes(inspected.stdout, "inc");
 }
 
 async function checkServing(words: readonly string[], options: Options): Promise<void> {

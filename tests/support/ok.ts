@@ -8,6 +8,7 @@
 // `, N skipped`. The exit code is 1 if a step failed.
 import { runRepeatedly } from "./flaky.ts";
 import { readLastRun, toAge, writeLastRun } from "./last_run.ts";
+import { runInLanes } from "./lanes.ts";
 import { readOptions } from "./options.ts";
 import { endSteps, type Step, toExplanation, type Verdict } from "./steps.ts";
 import { listSteps } from "./step_list.ts";
@@ -15,8 +16,6 @@ import type { Tier } from "./tiers.ts";
 
 /** Seconds between two lines that name the running steps. */
 const PROGRESS_SECONDS = 10;
-/** Number of steps that run at the same time. */
-const LANES = 2;
 
 const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow", "--long", "--weekly"] });
 const only = options.get("--only")?.split(",");
@@ -86,10 +85,7 @@ const ticking = setInterval(printProgress, PROGRESS_SECONDS * 1000);
 const tested = only ? [...new Set(steps.map(({ tier }) => tier))] : tiers;
 for (const each of tested) {
   const ofTier = steps.filter(({ tier }) => tier === each);
-  const shared = ofTier.filter(({ isAlone }) => !isAlone);
-  await Promise.all(Array.from({ length: LANES }, async () => {
-    for (let step = shared.shift(); step; step = shared.shift()) await run(step);
-  }));
+  await runInLanes(ofTier.filter(({ isAlone }) => !isAlone), run);
   for (const step of ofTier.filter(({ isAlone }) => isAlone)) await run(step);
 }
 clearInterval(ticking);

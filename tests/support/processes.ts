@@ -5,6 +5,8 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The content of standard input, which is then closed. */
   readonly input?: string;
+  /** Number of JSON-RPC responses on standard output until which standard input stays open. Defaults to 0. */
+  readonly responses?: number;
   /** Environment variables in addition to the variables of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;
   /**
@@ -34,7 +36,7 @@ export const root: string = new URL("../../", import.meta.url).pathname;
 
 /** Starts a program. Without `input`, the program's standard input stays open. */
 export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
-  const { cwd = root, input, env, timeoutMs = 120_000 } = options;
+  const { cwd = root, input, responses = 0, env, timeoutMs = 120_000 } = options;
   const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
   const [command, ...args] = words;
   const child = new Deno.Command(command, {
@@ -48,9 +50,16 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   const writer = child.stdin.getWriter();
   if (input !== undefined) {
     await writer.write(new TextEncoder().encode(input)).catch(() => {}); // The write fails if the program has already exited.
-    await writer.close().catch(() => {});
+    if (!responses) await writer.close().catch(() => {});
   }
-  const stdout = new Response(child.stdout).text();
+  const stdout = (async () => {
+    let text = "";
+    for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      if (responses && countIds(text) >= responses) await writer.close().catch(() => {});
+    }
+    return text;
+  })();
   let stderr = "";
   let heard = Promise.withResolvers<void>();
   let hasEnded = false;
@@ -106,6 +115,16 @@ export async function start(words: readonly string[], options: RunOptions = {}):
 export async function run(words: readonly string[], options: RunOptions = {}): Promise<Finished> {
   await using running = await start(words, { input: "", ...options });
   return await running.finished;
+}
+
+/** Sends requests to a server over stdio. Standard input stays open until each request has its response. */
+export function ask(words: readonly string[], options: RunOptions & { readonly input: string }): Promise<Finished> {
+  return run(words, { ...options, responses: countIds(options.input) });
+}
+
+/** Counts the complete lines that are JSON-RPC messages with an id. */
+function countIds(text: string): number {
+  return text.split("\n").slice(0, -1).filter((line) => /^\{.*"id":/.test(line)).length;
 }
 
 /**

@@ -15,7 +15,8 @@ export const LONG: Readonly<Record<string, string>> = {
   "tests/release/npm_package_test.ts": "runs the packed package on every version of each runtime",
   "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
   "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
-  "tests/stores/flood_test.ts": "sends floods of requests while leases are renewed",
+  "tests/stores/flood_test.ts":
+    "starts a Redis server for each kind of request, and floods two instances while leases are renewed",
   "tests/stores/postgres_pooler_test.ts": "starts PgBouncer in front of PostgreSQL",
   "tests/stores/redis_sentinel_test.ts": "starts Redis with Sentinel, and waits for a failover",
 };
@@ -53,8 +54,6 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/search/hostile_test.ts": "asks a search ten thousand questions",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
-  "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
-  "tests/stores/flood_test.ts": "starts a Redis server for each kind of request, and floods two instances",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
   "tests/stores/postgres_clients_test.ts": "starts PostgreSQL servers, and kills them",

@@ -4,6 +4,9 @@ import { createServer, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { INTERNAL_ERROR } from "../../src/core/protocol/errors.ts";
+import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 import { withTimersOn } from "../support/timers.ts";
 
@@ -469,9 +472,53 @@ Deno.test("when the input ends, a call that takes too long is cancelled", async 
   await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
   const { code, lines, stderr } = await talk.end();
-  assertEquals([code, lines], [0, []]);
+  assertEquals([code, lines.map(digest)], [0, [[1, INTERNAL_ERROR]]]);
   assertStringIncludes(stderr, "slow was cancelled");
 });
+
+for (const era of ["modern", "legacy"]) {
+  Deno.test(`when the input ends, each call that takes too long gets an error, in the ${era} era`, async () => {
+    const running: string[] = [];
+    const hang = tool({
+      name: "hang",
+      input: { type: "object", properties: { as: { type: "string" } } },
+      run(input, { signal }) {
+        const { as } = Object(input);
+        running.push(as);
+        return new Promise<string>((_, reject) => {
+          if (as === "stops") signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    const limits = testLimits({ calls: { running: 3, runningPerClient: 3 } });
+    const server = createServer({ name: "here", version: "1.0.0", handlers: [hang], limits });
+    const { readable, writable } = new TransformStream<Uint8Array>();
+    const writer = writable.getWriter();
+    const write = (...messages: readonly Json[]) =>
+      writer.write(utf8.encode(messages.map((each) => `${JSON.stringify({ jsonrpc: "2.0", ...each })}\n`).join("")));
+    let text = "";
+    const output = (bytes: Uint8Array) => Promise.resolve(void (text += new TextDecoder().decode(bytes)));
+    const serving = serveStdio(server, { input: readable, output, drainMs: 20 });
+    const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    if (era === "legacy") await write({ id: "open", method: "initialize", params: client });
+    const start = (as: string) => {
+      const params = { name: "hang", arguments: { as }, ...era === "modern" && { _meta: meta } };
+      return { id: as, method: "tools/call", params };
+    };
+    await write(...["is cancelled", "stops", "never returns", "waits for a slot"].map(start));
+    await until(() => running.length === 3, "three calls run");
+    await write({ method: "notifications/cancelled", params: { requestId: "is cancelled" } });
+    await until(() => running.length === 4, "the slot of the cancelled call is free");
+    await write(start("still waits"));
+    await writer.close();
+    await serving;
+    const errors = text.trim().split("\n").map((line) => JSON.parse(line)).filter(({ error }) => error);
+    const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
+    const late = ["stops", "never returns", "waits for a slot", "still waits"];
+    assertEquals(errors, late.map((id) => ({ jsonrpc: "2.0", id, error })));
+    await server.close();
+  });
+}
 
 Deno.test("a process exits when its standard output is closed", async () => {
   await using talk = startTalk(toServer());

@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/transports/stdio
  */
-import { INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../../core/protocol/errors.ts";
+import { INTERNAL_ERROR, INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../../core/protocol/errors.ts";
 import { type Broken, type Incoming, toFailure } from "../../core/protocol/jsonrpc.ts";
 import { NOT_UTF8, parseMessage } from "../../core/protocol/message_parser.ts";
 import type { Account } from "../capacity/account.ts";
@@ -53,8 +53,11 @@ export interface Pipe {
   untilAnswered(count: number): Promise<void>;
   /** Ends all subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
-  /** Closes the channel: cancels all calls, and writes no more messages. */
-  close(): void;
+  /**
+   * Closes the channel: cancels all calls, and writes no more messages. With `error`, each request without a response
+   * gets an error with this message first.
+   */
+  close(error?: string): void;
 }
 
 /**
@@ -161,7 +164,7 @@ class Channel implements Pipe, Link {
   #owner?: string;
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
-  unanswered = 0;
+  readonly #unanswered = new Set<Incoming>();
   #isOpen = true;
   #room?: Promise<void>;
 
@@ -191,6 +194,10 @@ class Channel implements Pipe, Link {
   watchCaller(checks: CallerChecks | undefined, end: () => void): () => void {
     const onRenewed = (principal: Principal) => void (this.principal = principal);
     return this.#engine.core.callers.watch({ principal: this.principal, checks, onRenewed }, end);
+  }
+
+  get unanswered(): number {
+    return this.#unanswered.size;
   }
 
   get lineBytes(): number {
@@ -224,7 +231,8 @@ class Channel implements Pipe, Link {
     return new Promise((resolve) => this.#waiting.push({ count, resolve }));
   }
 
-  close(): void {
+  close(error?: string): void {
+    if (error !== undefined) this.#refuseUnanswered(error);
     this.#reportEnd?.("disconnected");
     this.#reportEnd = undefined;
     this.#isOpen = false;
@@ -260,8 +268,8 @@ class Channel implements Pipe, Link {
       return this.#answer(fail(error));
     }
     if (!(reply instanceof Promise)) return this.#finish(reply);
-    this.unanswered++;
-    reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
+    this.#unanswered.add(message);
+    reply.then((reply) => this.#end(message, reply), (error) => this.#end(message, { text: fail(error) }));
   }
 
   // Check the expiry of the credentials for each message, because the transport may have no timer that ends the
@@ -270,9 +278,15 @@ class Channel implements Pipe, Link {
     return principal?.expiresAt !== undefined && principal.expiresAt <= this.#engine.core.ticker.clock.date();
   }
 
-  #end(reply: Reply): void {
+  #refuseUnanswered(message: string): void {
+    for (const each of this.#unanswered) {
+      if (each.kind === "request") this.#answer(toFailure(each.id, { code: INTERNAL_ERROR, message }));
+    }
+  }
+
+  #end(message: Incoming, reply: Reply): void {
     this.#finish(reply);
-    this.unanswered--;
+    this.#unanswered.delete(message);
     if (this.#waiting.length) this.#resume();
   }
 

@@ -220,9 +220,9 @@ export class PathRouter {
       ticker.cancel(reservation);
       release();
       const { close } = pipe;
-      pipe.close = () => {
+      pipe.close = (error) => {
         leave();
-        close.call(pipe);
+        close.call(pipe, error);
       };
       return pipe;
     };

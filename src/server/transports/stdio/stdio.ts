@@ -68,7 +68,8 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
 
 /**
  * Serves MCP until the input ends. Then waits at most `drainMs` milliseconds for running calls, cancels the remaining
- * calls, and settles when all responses are written, or when the client has read nothing for 10 seconds.
+ * calls, whose clients get an error, and settles when all responses are written, or when the client has read nothing
+ * for 10 seconds.
  *
  * Creates the server's services before reading input, and rejects if a service fails. After the input has ended,
  * disposes the services, unless the server has also served HTTP requests. If the server has services, Ctrl-C and
@@ -142,12 +143,16 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   } finally {
     signal?.removeEventListener("abort", stop);
     stopExpiry();
-    pipe.close();
+    pipe.close(STOPPED);
     await Promise.race([writer.flush(), writer.lost]);
     await Promise.all([container?.disposeUnlessStarted(), host?.lives?.stopUnlessStarted()]);
     signals?.finish();
   }
 }
+
+/** The error of calls that are still running `drainMs` milliseconds after the end of the input. */
+const STOPPED =
+  "Cannot finish the call: the server stopped after its input had ended; keep the input open until the response arrives";
 
 function aborted(signal: AbortSignal): Promise<unknown> {
   if (signal.aborted) return Promise.resolve();

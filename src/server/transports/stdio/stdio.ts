@@ -150,9 +150,9 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   }
 }
 
-/** The error of calls that are still running `drainMs` milliseconds after the end of the input. */
+/** The error of calls that are still running when the server stops, such as `drainMs` milliseconds after the end of the input. */
 const STOPPED =
-  "Cannot finish the call: the server stopped after its input had ended; keep the input open until the response arrives";
+  "Cannot finish the call: the server stopped before the call ended; keep the input open until the response arrives";
 
 function aborted(signal: AbortSignal): Promise<unknown> {
   if (signal.aborted) return Promise.resolve();

@@ -150,7 +150,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   }
 }
 
-/** The error of calls that are still running when the server stops, such as `drainMs` milliseconds after the end of the input. */
+/** The error of calls that are still running when the server stops. */
 const STOPPED =
   "Cannot finish the call: the server stopped before the call ended; keep the input open until the response arrives";
 

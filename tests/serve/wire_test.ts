@@ -2,8 +2,9 @@
 // most of them.
 import { createConnection, type Socket } from "node:net";
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type Route, type Server, tool } from "../../mod.ts";
+import { createServer, mount, type Route, type Server, tool } from "../../mod.ts";
 import { serve, type Serving } from "../../src/server/serve.ts";
+import { connectTest } from "../../src/testing/connect.ts";
 import { gate, until } from "../support/behaviour.ts";
 
 const isBun = "Bun" in globalThis;
@@ -443,6 +444,31 @@ Deno.test("code of the author gets requests that it can copy, clone and send", a
       assertEquals(seen, Array(Object.keys(options).length + 1).fill([url, "POST", "1", false]));
     });
   }
+});
+
+Deno.test("a fetch that wraps the fetch of a server gets requests that it can copy, wherever the server is served", async () => {
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "ping", arguments: {} } };
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const ask = (url: string) => fetch(url, { method: "POST", headers, body: JSON.stringify(message) });
+  const wrap = <S extends Server>(server: S): S => ({
+    ...server,
+    async fetch(request, info) {
+      const copy = new Request(request, { body: await request.clone().text() });
+      copy.headers.set("x-a", "1");
+      const { body, headers } = await server.fetch(copy, info);
+      return new Response(body, { headers: { ...Object.fromEntries(headers), "x-b": copy.headers.get("x-a") ?? "" } });
+    },
+  });
+  for (
+    const served of [wrap(make()), mount([wrap(make())]), wrap(mount([make()])), mount([wrap(make())], { routes: [] })]
+  ) {
+    await withServer(served, async ({ port }) => {
+      const response = await ask(`http://127.0.0.1:${port}/mcp`);
+      assertEquals([response.headers.get("x-b"), /"text":"pong"/.test(await response.text())], ["1", true]);
+    });
+  }
+  await using client = await connectTest(wrap(make()), { transport: "http" });
+  assertEquals((await client.callTool("ping")).content, [{ type: "text", text: "pong" }]);
 });
 
 Deno.test("a client that does not read slows the body down, and its disconnect cancels the body", async () => {

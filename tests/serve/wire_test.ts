@@ -72,6 +72,15 @@ async function withServer(server: Server, use: (served: Serving) => Promise<void
   await use(served);
 }
 
+/** Waits until a count stays the same while the server responds to another request. */
+async function untilStill(port: number, count: () => number, message: string): Promise<void> {
+  await until(async () => {
+    const last = count();
+    await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
+    return last === count();
+  }, message);
+}
+
 // Bun builds URLs from the Host header, and accepts more malformed requests.
 const ignore = isBun;
 
@@ -493,14 +502,9 @@ Deno.test("a client that does not read slows the body down, and its disconnect c
     const wire = new Wire(port);
     wire.socket.pause();
     wire.write("GET /endless HTTP/1.1", `host: 127.0.0.1:${port}`, "", "");
-    let last = -1;
     await until(() => pulls > 0, "the body is read");
     // The kernel takes some megabytes. Wait until the server reads no more.
-    await until(async () => {
-      last = pulls;
-      await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
-      return last === pulls;
-    }, "the server has stopped reading");
+    await untilStill(port, () => pulls, "the server has stopped reading");
     assert(pulls < 1000, `${pulls} pieces`);
     assertEquals(isCancelled, false);
     wire.socket.destroy();
@@ -523,12 +527,7 @@ Deno.test("a client that sends many requests at once and does not read waits for
     wire.socket.pause();
     wire.socket.write(["GET /large HTTP/1.1", `host: 127.0.0.1:${port}`, "", ""].join("\r\n").repeat(200));
     await until(() => runs > 0, "the first request runs");
-    let last = -1;
-    await until(async () => {
-      last = runs;
-      await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
-      return last === runs;
-    }, "the server runs no more requests");
+    await untilStill(port, () => runs, "the server runs no more requests");
     assert(runs < 50, `${runs} requests`);
     if (isBun) return; // Bun does not continue.
     wire.socket.resume();

@@ -28,7 +28,7 @@ export {
   type ListenOptions,
   toReachable,
 } from "./server/transports/http/listen.ts";
-export { copyRequest, type Visit } from "./server/transports/http/request_copy.ts";
+export { copyRequest, fetchFrom, type Visit } from "./server/transports/http/request_copy.ts";
 export { guardConsole } from "./server/transports/stdio/stdout_guard.ts";
 
 /** A server and its path. A mount has one endpoint for each of its servers. */

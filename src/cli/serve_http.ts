@@ -5,6 +5,7 @@ import {
   copyRequest,
   type Endpoint,
   explainListenError,
+  fetchFrom,
   isLoopbackHost,
   listEndpoints,
   toReachable,
@@ -80,7 +81,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const inspector = isInspected ? await loadInspector(paths[0], endpoints) : undefined;
   const answer: Fetch = path
     ? toFetch(server, path, endpoints[0].path)
-    : (request, info) => server.fetch(request, info);
+    : (request, info) => fetchFrom(server, { request, info });
   const fetch = inspector ? withInspector(inspector, answer) : answer;
   const served = await listen(name, { hostname, port, fetch }).catch(async (error) => {
     await inspector?.close();
@@ -114,8 +115,7 @@ type Fetch = ServeOptions["fetch"];
 /** Returns the request handler of a server, with the endpoint at `path` instead of `own`. */
 function toFetch(server: Server, path: string, own: string): Fetch {
   return async (...[request, info]) => {
-    const moved = rewritePath({ request, info }, path, own);
-    return await server.fetch(moved.request, moved.info);
+    return await fetchFrom(server, rewritePath({ request, info }, path, own));
   };
 }
 

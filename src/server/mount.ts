@@ -13,6 +13,7 @@ import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { serveBy } from "./transports/http/lazy_endpoint.ts";
 import { toRequestPath } from "./transports/http/address.ts";
+import { fetchFrom } from "./transports/http/request_copy.ts";
 import type { Server, ServerInternals } from "./server.ts";
 import type { RouteList, Routes } from "./routes.ts";
 import { addStats } from "./stats.ts";
@@ -79,13 +80,17 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   for (const { handlers, of } of shared) for (const server of of) server.handlers.add(...handlers);
   let closed: Promise<void> | undefined;
   const close = () => closed ??= container.close();
-  const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
+  const route: Fetch = async (request, info) => {
+    const server = find(request.url);
+    return server ? await fetchFrom(server, { request, info }) : refusePath();
+  };
   const { core } = servers[0][INTERNALS].engine;
   const front: LazyModule<Routes> | undefined = options.routes &&
-    openRoutes(options.routes, servers, { fetch, server: () => mounted });
+    openRoutes(options.routes, servers, { fetch: route, server: () => mounted });
+  const fetch = front ? serveBy(core, front) : route;
   const mounted: Mount = {
     servers,
-    fetch: front ? serveBy(core, front) : fetch,
+    fetch,
     handlers: {
       add: (...added) => addToAll(servers, added),
       remove: (...removed) => servers.forEach((server) => server.handlers.remove(...removed)),
@@ -104,7 +109,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     stats: () => servers.map((server) => server.stats()).reduce(addStats),
     close,
     [Symbol.asyncDispose]: close,
-    [INTERNALS]: toInternals(servers),
+    [INTERNALS]: toInternals(servers, fetch),
   };
   return mounted;
 }
@@ -279,7 +284,7 @@ function addToAll(servers: readonly Server[], handlers: readonly Handler[]): voi
   }
 }
 
-function toInternals(servers: readonly Server[]): ServerInternals {
+function toInternals(servers: readonly Server[], fetch: Fetch): ServerInternals {
   const refuse = (verb: string): never => {
     const names = servers.map((server) => server[INTERNALS].name).join(", ");
     throw new TypeError(
@@ -288,6 +293,7 @@ function toInternals(servers: readonly Server[]): ServerInternals {
   };
   return {
     ...servers[0][INTERNALS],
+    fetch,
     name: servers.map((server) => server[INTERNALS].name).join(", "),
     openPipe: () => refuse("open a channel to"),
     enter: async () => await refuse("open a channel to"),

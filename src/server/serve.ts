@@ -18,6 +18,7 @@ import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
 import type { Server } from "./server.ts";
+import { fetchFrom } from "./transports/http/request_copy.ts";
 import {
   explainListenError,
   listen,
@@ -115,7 +116,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
     throw fail(`${toStartFailure(error)}; see the cause`, error);
   }
   const address = { hostname, port };
-  const listener = await listen({ ...address, fetch: (request, info) => server.fetch(request, info) })
+  const listener = await listen({ ...address, fetch: (request, info) => fetchFrom(server, { request, info }) })
     .catch((error) => {
       throw fail(explainListenError(error, address, REMEDIES), error);
     });

@@ -99,6 +99,8 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
  * @internal
  */
 export interface ServerInternals {
+  /** The `fetch` that the library has created. The author can replace `fetch` of the server, as in `{ ...server, fetch }`. */
+  readonly fetch: Fetch;
   /** Opens a channel. Throws if the server's path has parameters, because each concrete path is a separate endpoint. */
   readonly openPipe?: OpenPipe;
   /** The engine and the era that serve a channel. */
@@ -216,8 +218,9 @@ function growServer<P extends Schema>(
       `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
     );
   };
+  const fetch = front ? serveBy(core, front) : plain;
   const server: Server = {
-    fetch: front ? serveBy(core, front) : plain,
+    fetch,
     ...host.server,
     handlers: set,
     log: createServerLog((level, data, options) => {
@@ -238,6 +241,7 @@ function growServer<P extends Schema>(
     close,
     [Symbol.asyncDispose]: close,
     [INTERNALS]: {
+      fetch,
       openPipe: hasParams ? refuse : undefined,
       served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },

@@ -4,6 +4,7 @@
 import type { Principal } from "../server/call/context.ts";
 import type { DevelopmentListener } from "../server/call/development.ts";
 import type { Fetch } from "../server/transports/http/fetch.ts";
+import { fetchFrom } from "../server/transports/http/request_copy.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { PipeServer } from "../server/transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
@@ -26,6 +27,7 @@ export interface TestServer extends PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+    readonly fetch?: Fetch;
     develop?(listener: DevelopmentListener): () => void;
     load?(): Promise<void>;
     readonly http?: { readonly path: string };
@@ -74,7 +76,8 @@ export async function startHost(
   return await openHttpServer(toAnswer(server, principal));
 }
 
-function toAnswer({ fetch }: TestServer, principal: Principal | undefined): Fetch {
+function toAnswer(server: TestServer, principal: Principal | undefined): Fetch {
+  const fetch: Fetch = (request, info) => fetchFrom(server, { request, info });
   return principal !== undefined ? withPrincipal(fetch, principal) : fetch;
 }
 

@@ -2,8 +2,9 @@
 // most of them.
 import { createConnection, type Socket } from "node:net";
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type Route, type Server, tool } from "../../mod.ts";
+import { createServer, mount, type Route, type Server, tool } from "../../mod.ts";
 import { serve, type Serving } from "../../src/server/serve.ts";
+import { connectTest } from "../../src/testing/connect.ts";
 import { gate, until } from "../support/behaviour.ts";
 
 const isBun = "Bun" in globalThis;
@@ -69,6 +70,15 @@ function toSeen(answer: string): any {
 async function withServer(server: Server, use: (served: Serving) => Promise<void>): Promise<void> {
   await using served = await serve(server, { port: 0, signals: false });
   await use(served);
+}
+
+/** Waits until a count stays the same while the server responds to another request. */
+async function untilStill(port: number, count: () => number, message: string): Promise<void> {
+  await until(async () => {
+    const last = count();
+    await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
+    return last === count();
+  }, message);
 }
 
 // Bun builds URLs from the Host header, and accepts more malformed requests.
@@ -445,6 +455,31 @@ Deno.test("code of the author gets requests that it can copy, clone and send", a
   }
 });
 
+Deno.test("a fetch that wraps the fetch of a server gets requests that it can copy, wherever the server is served", async () => {
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "ping", arguments: {} } };
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const ask = (url: string) => fetch(url, { method: "POST", headers, body: JSON.stringify(message) });
+  const wrap = <S extends Server>(server: S): S => ({
+    ...server,
+    async fetch(request, info) {
+      const copy = new Request(request, { body: await request.clone().text() });
+      copy.headers.set("x-a", "1");
+      const { body, headers } = await server.fetch(copy, info);
+      return new Response(body, { headers: { ...Object.fromEntries(headers), "x-b": copy.headers.get("x-a") ?? "" } });
+    },
+  });
+  for (
+    const served of [wrap(make()), mount([wrap(make())]), wrap(mount([make()])), mount([wrap(make())], { routes: [] })]
+  ) {
+    await withServer(served, async ({ port }) => {
+      const response = await ask(`http://127.0.0.1:${port}/mcp`);
+      assertEquals([response.headers.get("x-b"), /"text":"pong"/.test(await response.text())], ["1", true]);
+    });
+  }
+  await using client = await connectTest(wrap(make()), { transport: "http" });
+  assertEquals((await client.callTool("ping")).content, [{ type: "text", text: "pong" }]);
+});
+
 Deno.test("a client that does not read slows the body down, and its disconnect cancels the body", async () => {
   let pulls = 0;
   let isCancelled = false;
@@ -467,14 +502,9 @@ Deno.test("a client that does not read slows the body down, and its disconnect c
     const wire = new Wire(port);
     wire.socket.pause();
     wire.write("GET /endless HTTP/1.1", `host: 127.0.0.1:${port}`, "", "");
-    let last = -1;
     await until(() => pulls > 0, "the body is read");
     // The kernel takes some megabytes. Wait until the server reads no more.
-    await until(async () => {
-      last = pulls;
-      await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
-      return last === pulls;
-    }, "the server has stopped reading");
+    await untilStill(port, () => pulls, "the server has stopped reading");
     assert(pulls < 1000, `${pulls} pieces`);
     assertEquals(isCancelled, false);
     wire.socket.destroy();
@@ -497,12 +527,7 @@ Deno.test("a client that sends many requests at once and does not read waits for
     wire.socket.pause();
     wire.socket.write(["GET /large HTTP/1.1", `host: 127.0.0.1:${port}`, "", ""].join("\r\n").repeat(200));
     await until(() => runs > 0, "the first request runs");
-    let last = -1;
-    await until(async () => {
-      last = runs;
-      await fetch(`http://127.0.0.1:${port}/none`).then((response) => response.body?.cancel());
-      return last === runs;
-    }, "the server runs no more requests");
+    await untilStill(port, () => runs, "the server runs no more requests");
     assert(runs < 50, `${runs} requests`);
     if (isBun) return; // Bun does not continue.
     wire.socket.resume();

@@ -7,50 +7,18 @@ import type { Awaitable, Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { type ClientKind, CLIENTS, type Place } from "../support/postgres/clients.ts";
-import { missingPostgres, type PostgresServer, startPostgres } from "../support/postgres/server.ts";
+import { type ClientKind, CLIENTS, type Place, startReady } from "../support/postgres/clients.ts";
+import { missingPostgres, type PostgresServer } from "../support/postgres/server.ts";
 import { random } from "../support/random.ts";
 import { needs } from "../support/required.ts";
+import { isUp, SharedServer } from "../support/store_servers.ts";
 
-/** The server for the contract tests. The first test starts it, and the last test stops it. */
-let shared: PostgresServer | undefined;
-let left = 0;
-
-function testShared(name: string, fn: () => Promise<void>): void {
-  left++;
-  Deno.test({
-    ...needs(name, missingPostgres),
-    async fn() {
-      shared ??= await startReady();
-      try {
-        await fn();
-      } finally {
-        if (!--left) await shared?.[Symbol.asyncDispose]();
-      }
-    },
-  });
-}
-
-async function startReady(): Promise<PostgresServer> {
-  const server = startPostgres();
-  const store = postgresStore(() => CLIENTS[0].connect(server));
-  await until(() => isUp(store), "the server has started");
-  await store.close();
-  return server;
-}
-
-async function isUp(store: Store): Promise<boolean> {
-  try {
-    await store.get("key");
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** The server for the contract tests. */
+const shared = new SharedServer(startReady, missingPostgres);
 
 for (const { name, connect } of CLIENTS) {
-  testStore(() => postgresStore(() => connect(shared ?? { folder: "" })), {
-    test: (rule, run) => testShared(`${name} ${rule}`, run),
+  testStore(() => postgresStore(() => connect(shared.running)), {
+    test: (rule, run) => shared.test(`${name} ${rule}`, run),
   });
 }
 
@@ -67,14 +35,17 @@ function eachAlone(name: string, run: (parts: Parts) => Promise<void>): void {
   }
 }
 
+/** Number of databases that tests have created. */
+let databases = 0;
+
 /** Runs a test with two stores in a separate database of the shared server, for each client. */
 function each(name: string, run: (parts: Parts) => Promise<void>): void {
   for (const kind of CLIENTS) {
-    testShared(`${kind.name}: ${name}`, async () => {
-      if (!shared) throw new Error("the server has not started");
-      const database = `test_${left}`;
-      shared.run(`create database ${database} template template0`);
-      await runIn({ server: shared, kind, database }, run);
+    shared.test(`${kind.name}: ${name}`, async () => {
+      const server = shared.running;
+      const database = `test_${++databases}`;
+      server.run(`create database ${database} template template0`);
+      await runIn({ server, kind, database }, run);
     });
   }
 }

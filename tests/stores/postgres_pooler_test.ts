@@ -5,59 +5,35 @@ import { postgresStore } from "../../src/stores/postgres/postgres.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
-import { CLIENTS } from "../support/postgres/clients.ts";
-import {
-  type Bouncer,
-  missingBouncer,
-  type PostgresServer,
-  startBouncer,
-  startPostgres,
-} from "../support/postgres/server.ts";
-import { needs } from "../support/required.ts";
+import { CLIENTS, startReady } from "../support/postgres/clients.ts";
+import { type Bouncer, missingBouncer, type PostgresServer, startBouncer } from "../support/postgres/server.ts";
+import { isUp, SharedServer } from "../support/store_servers.ts";
 
-interface Site {
+interface Site extends AsyncDisposable {
   readonly server: PostgresServer;
   readonly bouncer: Bouncer;
 }
 
-let site: Site | undefined;
-/** Number of tests that have not ended. The last test stops the servers. */
-let left = 0;
-
-function test(name: string, fn: () => Promise<void>): void {
-  left++;
-  Deno.test({
-    ...needs(`PgBouncer: ${name}`, missingBouncer),
-    async fn() {
-      site ??= start();
-      try {
-        await fn();
-      } finally {
-        if (!--left) {
-          await site.bouncer[Symbol.asyncDispose]();
-          await site.server[Symbol.asyncDispose]();
-        }
-      }
+const shared = new SharedServer<Site>(async () => {
+  // If PostgreSQL is not ready, PgBouncer waits for a second before it connects again.
+  const server = await startReady();
+  const bouncer = startBouncer(server);
+  return {
+    server,
+    bouncer,
+    async [Symbol.asyncDispose]() {
+      await bouncer[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
     },
-  });
-}
+  };
+}, missingBouncer);
 
-function start(): Site {
-  const server = startPostgres();
-  return { server, bouncer: startBouncer(server) };
-}
+const test = (name: string, fn: () => Promise<void>) => shared.test(`PgBouncer: ${name}`, fn);
 
 async function open(kind: typeof CLIENTS[number]): Promise<Store> {
-  const { folder = "", port } = site?.bouncer ?? {};
+  const { folder, port } = shared.running.bouncer;
   const store = postgresStore(() => kind.connect({ folder, port, prepare: false }));
-  await until(async () => {
-    try {
-      await store.get("key");
-      return true;
-    } catch {
-      return false;
-    }
-  }, "the servers answer");
+  await until(() => isUp(store), "the servers answer");
   return store;
 }
 
@@ -70,17 +46,18 @@ for (const kind of CLIENTS) {
   });
 
   test(`${kind.name}: a change arrives by polling, also when it was published without PgBouncer`, async () => {
+    const { server } = shared.running;
     const topic = kind.name.replace(".", "-");
     const store = await open(kind);
     const heard: string[] = [];
     await store.subscribe(topic, (text) => void heard.push(text));
     const other = await open(kind);
-    const direct = postgresStore(() => kind.connect({ folder: site?.server.folder ?? "" }));
+    const direct = postgresStore(() => kind.connect(server));
     await other.publish(topic, "1");
     await direct.publish(topic, "2");
     await until(() => heard.length === 2, "both texts");
     assertEquals(heard, ["1", "2"]);
     for (const each of [store, other, direct]) await each.close();
-    assertEquals(site?.server.run("select setting from pg_settings where name = 'lock_timeout'"), "0");
+    assertEquals(server.run("select setting from pg_settings where name = 'lock_timeout'"), "0");
   });
 }

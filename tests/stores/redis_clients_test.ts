@@ -10,25 +10,10 @@ import { sentence } from "../support/messages.ts";
 import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
 import { needs } from "../support/required.ts";
+import { isUp, SharedServer } from "../support/store_servers.ts";
 
-/** The server for the contract tests. The first test starts it, and the last test stops it. */
-let shared: RedisServer | undefined;
-let left = 0;
-
-function testShared(name: string, fn: () => Promise<void>): void {
-  left++;
-  Deno.test({
-    ...needs(name, missingRedis),
-    async fn() {
-      shared ??= await startReady();
-      try {
-        await fn();
-      } finally {
-        if (!--left) await shared?.[Symbol.asyncDispose]();
-      }
-    },
-  });
-}
+/** The server for the contract tests. */
+const shared = new SharedServer(startReady, missingRedis);
 
 async function startReady(): Promise<RedisServer> {
   const server = startRedis();
@@ -38,18 +23,9 @@ async function startReady(): Promise<RedisServer> {
   return server;
 }
 
-async function isUp(store: Store): Promise<boolean> {
-  try {
-    await store.get("key");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 for (const { name, connect } of CLIENTS) {
-  testStore(() => redisStore(() => connect(shared?.socket ?? "")), {
-    test: (rule, run) => testShared(`${name} ${rule}`, run),
+  testStore(() => redisStore(() => connect(shared.running.socket)), {
+    test: (rule, run) => shared.test(`${name} ${rule}`, run),
   });
 }
 

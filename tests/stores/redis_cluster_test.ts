@@ -5,9 +5,9 @@ import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
-import { type RedisCluster, startCluster } from "../support/redis/cluster.ts";
+import { startCluster } from "../support/redis/cluster.ts";
 import { missingRedis } from "../support/redis/server.ts";
-import { needs } from "../support/required.ts";
+import { isUp, SharedServer } from "../support/store_servers.ts";
 
 const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<RedisClient>>> = {
   async "node-redis"(ports) {
@@ -24,38 +24,16 @@ const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<Red
   },
 };
 
-let cluster: RedisCluster | undefined;
-/** Number of tests that have not ended. The last test stops the cluster. */
-let left = 0;
+const cluster = new SharedServer(startCluster, missingRedis);
 
 function test(name: string, fn: () => Promise<void>): void {
-  left++;
-  Deno.test({
-    ...needs(`cluster: ${name}`, missingRedis),
-    // The clients look for other nodes in the background, so the test may end with open connections.
-    sanitizeResources: false,
-    sanitizeOps: false,
-    async fn() {
-      cluster ??= await startCluster();
-      try {
-        await fn();
-      } finally {
-        if (!--left) await cluster?.[Symbol.asyncDispose]();
-      }
-    },
-  });
+  // The clients look for other nodes in the background, so the test may end with open connections.
+  cluster.test(`cluster: ${name}`, fn, { sanitizeResources: false, sanitizeOps: false });
 }
 
 async function open(connect: typeof clients[string]): Promise<Store> {
-  const store = redisStore(() => connect(cluster?.ports ?? []));
-  await until(async () => {
-    try {
-      await store.get("key");
-      return true;
-    } catch {
-      return false;
-    }
-  }, "the cluster answers");
+  const store = redisStore(() => connect(cluster.running.ports));
+  await until(() => isUp(store), "the cluster answers");
   return store;
 }
 
@@ -68,7 +46,7 @@ for (const [name, connect] of Object.entries(clients)) {
     const logs = Array.from({ length: 20 }, (_, i) => `${name.replace("-", "")}-script-${i}`);
     const append = () => Promise.all(logs.map((log) => store.append(log, "", { ttlMs, max: 10 })));
     await append();
-    for (const { socket } of cluster?.nodes ?? []) execFileSync("redis-cli", ["-s", socket, "script", "flush"]);
+    for (const { socket } of cluster.running.nodes) execFileSync("redis-cli", ["-s", socket, "script", "flush"]);
     assertEquals(await append(), logs.map(() => 2));
     await store.close();
   });

@@ -5,40 +5,15 @@ import { customStore, type Store, type StoreOptions } from "../../src/stores/sto
 import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { redisEngine } from "../support/redis/engine.ts";
-import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
-import { needs } from "../support/required.ts";
+import { missingRedis, startRedis } from "../support/redis/server.ts";
+import { isUp, SharedServer } from "../support/store_servers.ts";
 
-let server: RedisServer | undefined;
+const shared = new SharedServer(startRedis, missingRedis);
+
+const test = (name: string, fn: () => Promise<void>) => shared.test(`redis ${name}`, fn);
 
 function open(options?: StoreOptions): Store {
-  const { socket } = server ??= startRedis();
-  return customStore((options) => redisEngine(socket, options), options);
-}
-
-async function isUp(store: Store): Promise<boolean> {
-  try {
-    await store.get("key");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Number of tests that have not ended. The last test stops the server. */
-let left = 0;
-
-function test(name: string, fn: () => Promise<void>): void {
-  left++;
-  Deno.test({
-    ...needs(`redis ${name}`, missingRedis),
-    async fn() {
-      try {
-        await fn();
-      } finally {
-        if (!--left) await server?.[Symbol.asyncDispose]();
-      }
-    },
-  });
+  return customStore((options) => redisEngine(shared.running.socket, options), options);
 }
 
 test("after Redis was killed and restarted, the store works again, and subscribers are notified of the gap and of later entries", async () => {
@@ -48,9 +23,9 @@ test("after Redis was killed and restarted, the store works again, and subscribe
   for (const text of ["a", "b"]) await other.publish("topic", text);
   await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
   await until(() => heard.length > 0, "the second text");
-  await server?.kill();
+  await shared.running.kill();
   await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
-  server?.start();
+  shared.running.start();
   await until(async () => await isUp(store) && await isUp(other), "the store is available again");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");

@@ -2,6 +2,7 @@
  * Runs calls, and enforces the limits on slots, memory and time. Each call has exactly one outcome.
  */
 import type { ServiceEnd } from "../call/service.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 import { hasValidCode, isMcpError, type McpError, toBusy } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
@@ -167,17 +168,10 @@ export class Scheduler implements Executor {
   // call that has ended can neither time out nor be cancelled.
   #refuse(call: Call, step: Promise<unknown>): void {
     const { turnKey } = call.link.account;
-    const { ticker, limits: { calls } } = this.#core;
+    const { ticker: clock, limits: { calls: { timeoutMs: ms } } } = this.#core;
     this.refused.add(turnKey);
-    let isOver = false;
-    const leave = () => {
-      if (isOver) return;
-      isOver = true;
-      ticker.cancel(timeout);
-      this.refused.delete(turnKey);
-    };
-    const timeout = ticker.startTimeout(calls.timeoutMs, leave);
-    step.then(leave, leave);
+    const leave = () => this.refused.delete(turnKey);
+    deadline(step, { ms, onTimeout: () => {}, clock }).then(leave, leave);
   }
 
   /**

@@ -234,7 +234,10 @@ class PostgresEngine implements StoreEngine {
     onLost: (error?: unknown) => void,
   ): Promise<(() => void) | undefined> {
     const link = await this.#openOther();
+    let isOver = false;
     const stop = () => {
+      if (isOver) return;
+      isOver = true;
       this.#onRing = this.#onLost = undefined;
       link.close().catch(() => {});
     };
@@ -246,33 +249,28 @@ class PostgresEngine implements StoreEngine {
       // This engine has announced its own entries to its listener directly.
       if (id !== this.#id) { for (const log of logs) onRing(log); }
     };
-    let isOver = false;
     const reportLoss = (error?: unknown) => {
       if (isOver) return;
-      isOver = true;
-      hear(false);
       stop();
+      hear(false);
       onLost(error);
     };
     try {
       await link.listen(this.#channel, onText, reportLoss);
       await this.#query(this.#statements.notify, [this.#channel, test]);
       const onTimeout = () => false;
-      if (await deadline(heard, { ms: this.#waitMs / 2, onTimeout, clock: systemClock }) || isOver) {
-        this.#onRing = onRing;
-        if (link.losesSilently) this.#onLost = reportLoss;
-        return () => {
-          isOver = true;
-          stop();
-        };
+      const isHeard = await deadline(heard, { ms: this.#waitMs / 2, onTimeout, clock: systemClock });
+      if (!isHeard || isOver) {
+        stop();
+        return;
       }
     } catch (error) {
-      isOver = true;
       stop();
       throw error;
     }
-    isOver = true;
-    stop();
+    this.#onRing = onRing;
+    if (link.losesSilently) this.#onLost = reportLoss;
+    return stop;
   }
 
   async close(): Promise<void> {

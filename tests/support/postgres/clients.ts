@@ -1,5 +1,8 @@
 // The PostgreSQL clients that the store supports, each created as its documentation describes.
-import type { PostgresClient } from "../../../src/stores/postgres/postgres.ts";
+import { type PostgresClient, postgresStore } from "../../../src/stores/postgres/postgres.ts";
+import { until } from "../behaviour.ts";
+import { isUp } from "../store_servers.ts";
+import { type PostgresServer, startPostgres } from "./server.ts";
 
 /** A PostgreSQL client library. */
 export interface ClientKind {
@@ -40,3 +43,12 @@ export const CLIENTS: readonly ClientKind[] = [
     },
   },
 ];
+
+/** Starts a server, and waits until it accepts connections. */
+export async function startReady(): Promise<PostgresServer> {
+  const server = startPostgres();
+  const store = postgresStore(() => CLIENTS[0].connect(server));
+  await until(() => isUp(store), "the server has started");
+  await store.close();
+  return server;
+}

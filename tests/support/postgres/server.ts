@@ -1,8 +1,9 @@
 // Real PostgreSQL servers that tests start, pause and kill.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
+import { startWatched } from "../watched_process.ts";
 
 /** Returns the folder of the newest version's programs. Debian does not put this folder into the path. */
 function findPrograms(): string | undefined {
@@ -32,11 +33,8 @@ export interface PostgresServer extends AsyncDisposable {
   run(sql: string, options?: { readonly database?: string }): string;
 }
 
-// Kills the server when this process ends, even if no test has disposed it: the shell's standard input is then closed. A
-// suspended process would not react to SIGQUIT, with which PostgreSQL ends all its processes at once.
-const WATCH =
-  '"$@" & server=$!; read -r _; kill -QUIT $server; kill -CONT $server $(ps -o pid= --ppid $server); wait $server';
-const WATCH_BOUNCER = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
+// A suspended process would not react to SIGQUIT, with which PostgreSQL ends all its processes at once.
+const KILL = "kill -QUIT $server; kill -CONT $server $(ps -o pid= --ppid $server)";
 
 // PostgreSQL and PgBouncer refuse to run as root.
 const isRoot = process.getuid?.() === 0;
@@ -62,7 +60,7 @@ export function startPostgres(...options: readonly string[]): PostgresServer {
   const initdb = [`${programs}/initdb`, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"];
   const [command, ...args] = [...asUser, ...initdb];
   execFileSync(command, args, { stdio: "ignore" });
-  let running: ChildProcess | undefined;
+  let kill: (() => Promise<void>) | undefined;
   /** Returns the ids of the main process and its children. */
   const listIds = () => {
     const [main] = readFileSync(`${data}/postmaster.pid`, "utf8").split("\n");
@@ -82,18 +80,12 @@ export function startPostgres(...options: readonly string[]): PostgresServer {
   const server: PostgresServer = {
     folder,
     start() {
-      const words = [...asUser, `${programs}/postgres`, "-D", data, "-k", folder, ...OPTIONS, ...options];
-      running = spawn("sh", ["-c", WATCH, "sh", ...words], { stdio: ["pipe", "ignore", "ignore"] });
-      running.unref();
+      kill = startWatched([...asUser, `${programs}/postgres`, "-D", data, "-k", folder, ...OPTIONS, ...options], KILL);
     },
     async kill() {
-      const child = running;
-      running = undefined;
-      if (!child) return;
-      const exited = new Promise((resolve) => child.once("exit", resolve));
-      child.ref();
-      child.stdin?.end();
-      await exited;
+      const end = kill;
+      kill = undefined;
+      await end?.();
     },
     pause: () => signalAll("SIGSTOP"),
     resume: () => signalAll("SIGCONT"),
@@ -145,17 +137,12 @@ export function startBouncer({ folder: host }: PostgresServer): Bouncer {
       "auth_type = any",
     ].join("\n"),
   );
-  const words = [...asUser, bouncer ?? "", "-q", `${folder}/pgbouncer.ini`];
-  const child = spawn("sh", ["-c", WATCH_BOUNCER, "sh", ...words], { stdio: ["pipe", "ignore", "ignore"] });
-  child.unref();
+  const kill = startWatched([...asUser, bouncer ?? "", "-q", `${folder}/pgbouncer.ini`]);
   return {
     folder,
     port,
     async [Symbol.asyncDispose]() {
-      const exited = new Promise((resolve) => child.once("exit", resolve));
-      child.ref();
-      child.stdin.end();
-      await exited;
+      await kill();
       rmSync(folder, { recursive: true });
     },
   };

@@ -1,8 +1,8 @@
 // A real Redis server with a replica, and a Sentinel that replaces the server when it fails.
-import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { findPorts } from "./cluster.ts";
-import { redisServer, startRedis, WATCH } from "./server.ts";
+import { startWatched } from "../watched_process.ts";
+import { redisServer, startRedis } from "./server.ts";
 
 /** The name under which Sentinel knows the servers. */
 export const SERVICE = "store";
@@ -32,17 +32,12 @@ export async function startSentinel(): Promise<SentinelSite> {
       `sentinel failover-timeout ${SERVICE} 5000`,
     ].join("\n"),
   );
-  const words = ["-c", WATCH, "sh", redisServer ?? "", config, "--sentinel"];
-  const sentinel = spawn("sh", words, { stdio: ["pipe", "ignore", "ignore"] });
-  sentinel.unref();
+  const kill = startWatched([redisServer ?? "", config, "--sentinel"]);
   return {
     port,
     killPrimary: () => primary.kill(),
     async [Symbol.asyncDispose]() {
-      const exited = new Promise((resolve) => sentinel.once("exit", resolve));
-      sentinel.ref();
-      sentinel.stdin.end();
-      await exited;
+      await kill();
       for (const server of [primary, replica]) await server[Symbol.asyncDispose]();
     },
   };

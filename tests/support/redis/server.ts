@@ -1,8 +1,8 @@
 // Real Redis servers that tests start, pause and kill.
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
+import { startWatched } from "../watched_process.ts";
 
 const folders = (process.env.PATH ?? "").split(":");
 
@@ -29,9 +29,6 @@ export interface RedisServer extends AsyncDisposable {
   resume(): void;
 }
 
-/** Kills a server when this process ends, even if no test has disposed it: the shell's standard input is then closed. */
-export const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
-
 /**
  * Starts a server that writes nothing to disk, unless options change this. The function returns before the server
  * accepts connections.
@@ -39,24 +36,18 @@ export const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server
 export function startRedis(...options: readonly string[]): RedisServer {
   const folder = mkdtempSync(`${tmpdir()}/redis-`);
   const [socket, pidFile] = [`${folder}/redis.sock`, `${folder}/redis.pid`];
-  let running: ChildProcess | undefined;
+  let kill: (() => Promise<void>) | undefined;
   const server: RedisServer = {
     folder,
     socket,
     start() {
       const words = ["--port", "0", "--unixsocket", socket, "--dir", folder, "--save", "", "--loglevel", "warning"];
-      const all = [redisServer ?? "", ...words, ...options, "--pidfile", pidFile];
-      running = spawn("sh", ["-c", WATCH, "sh", ...all], { stdio: ["pipe", "ignore", "ignore"] });
-      running.unref();
+      kill = startWatched([redisServer ?? "", ...words, ...options, "--pidfile", pidFile]);
     },
     async kill() {
-      const child = running;
-      running = undefined;
-      if (!child) return;
-      const exited = new Promise((resolve) => child.once("exit", resolve));
-      child.ref();
-      child.stdin?.end();
-      await exited;
+      const end = kill;
+      kill = undefined;
+      await end?.();
     },
     pause: () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGSTOP"),
     resume: () => void process.kill(Number(readFileSync(pidFile, "utf8")), "SIGCONT"),

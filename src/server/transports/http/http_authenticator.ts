@@ -5,10 +5,10 @@
  */
 import { deadline, delay } from "../../../core/kit/deadline.ts";
 import { isToken } from "../../../core/kit/http_token.ts";
-import { isLight, toNative } from "../../../core/light_request.ts";
+import { toNative } from "../../../core/light_request.ts";
 import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
-import { copyRequest } from "./request_copy.ts";
+import { toOrdinary } from "./request_copy.ts";
 import {
   type Authentication,
   type AuthRefusal,
@@ -112,8 +112,8 @@ export class HttpAuthenticator implements Authenticator {
       const starting = this.#part.start();
       const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
       if (refused) return refused;
-      const own = isLight(request) ? copyRequest({ request, info }, {}).request : request;
-      const response: unknown = await route.fetch(own, info, this.#part.handle);
+      const ordinary = toOrdinary({ request, info });
+      const response: unknown = await route.fetch(ordinary.request, info, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,

@@ -1,7 +1,9 @@
 /**
- * Copies requests, to change their URL or body.
+ * Copies requests, to change their URL or body, or to pass them to the author's code.
  */
+import { INTERNALS } from "../../../core/internals.ts";
 import { isObject } from "../../../core/kit/json.ts";
+import { isLight } from "../../../core/light_request.ts";
 
 /** A request, and the facts about its connection that the runtime or a router has passed. */
 export interface Visit<Info> {
@@ -28,6 +30,34 @@ export function copyRequest<Info>({ request, info }: Visit<Info>, changes: Reque
   // Read the signal only for code that uses it, because reading the signal makes requests slower on Deno.
   Object.defineProperty(copy, "signal", { get: () => request.signal });
   return { request: copy, info: followCopy(info, copy, request) };
+}
+
+/**
+ * Returns a request that the author's code can copy and send, with its body. Leaves a light request unchanged if the
+ * platform does not support its method, such as TRACE.
+ */
+export function toOrdinary<Info>(visit: Visit<Info>): Visit<Info> {
+  if (!isLight(visit.request)) return visit;
+  try {
+    return copyRequest(visit, {});
+  } catch {
+    return visit;
+  }
+}
+
+/** A server, whose `fetch` the author may have replaced, as in `{ ...server, fetch }`. */
+export interface Fetching<Info> {
+  readonly fetch: (request: Request, info: Info) => Promise<Response>;
+  readonly [INTERNALS]?: {
+    /** The `fetch` of the library, which accepts light requests. */
+    readonly fetch?: unknown;
+  };
+}
+
+/** Passes a request to the `fetch` of a server. */
+export function fetchFrom<Info>(server: Fetching<Info>, visit: Visit<Info>): Promise<Response> {
+  const { request, info } = server.fetch === server[INTERNALS]?.fetch ? visit : toOrdinary(visit);
+  return server.fetch(request, info);
 }
 
 /**

@@ -1,5 +1,5 @@
 // Tests of the credentials that `openapi()` adds to requests, and of apps in the same process.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openapi, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -279,4 +279,28 @@ Deno.test("hostile: a cookie argument cannot replace a credential in the header 
     assert((await call("a", { session: "forged" })).isError);
     assertEquals((await send("a")).headers.cookie, "session=mine");
   });
+});
+
+Deno.test("auth names schemes of the document: another name is an error that suggests the scheme", () => {
+  const make = (auth: Record<string, () => string>, others: object) => () =>
+    openapi(toDocument({ list: {} }, others), { fetch: () => new Response(), auth });
+  const key = () => SECRET;
+  assertThrows(make({ bearr: key }, { components }), TypeError, sentence("bearr", "bearer"));
+  assertThrows(
+    make({ BEARER_TOKEN_OF_ADA: key }, { components }),
+    TypeError,
+    sentence("BEARER_TOKEN_OF_ADA", "bearer"),
+  );
+  assertThrows(make({ constructor: key }, {}), TypeError, sentence("constructor"));
+  // Documents also require schemes that they do not define.
+  const undefinedScheme = openapi(toDocument({ list: {} }, { security: [{ session: [] }] }), {
+    fetch: () => new Response(),
+    auth: { session: false },
+  });
+  assertEquals(undefinedScheme.operations.map(({ kind }) => kind), ["tool"]);
+  const { operations } = openapi(
+    { swagger: "2.0", securityDefinitions: { key: { type: "apiKey", in: "header", name: "X-Key" } }, paths: {} },
+    { fetch: () => new Response(), auth: { key } },
+  );
+  assertEquals(operations, []);
 });

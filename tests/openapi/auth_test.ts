@@ -1,7 +1,8 @@
 // Tests of the credentials that `openapi()` adds to requests, and of apps in the same process.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { openapi, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
+import { listWarnings } from "../../src/host.ts";
+import { openapi, type OpenApiOptions, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { withApi } from "../ready/api.ts";
@@ -303,4 +304,17 @@ Deno.test("auth names schemes of the document: another name is an error that sug
     { fetch: () => new Response(), auth: { key } },
   );
   assertEquals(operations, []);
+});
+
+Deno.test("mcp check warns if no operation has its credential, and names the reason", () => {
+  const document = toDocument({ list: {}, add: { method: "post" } }, { components, ...toSecurity(["bearer"]) });
+  const warn = (options: OpenApiOptions) => {
+    const handlers = [openapi(document, { fetch: () => new Response(), ...options })];
+    return listWarnings(createServer({ name: "api", version: "1.0.0", handlers })).map(({ state }) => state);
+  };
+  assertEquals(warn({}), [sentence("list", "bearer", "auth")]);
+  assertEquals(warn({ readOnly: true }), [sentence("bearer")]);
+  assertEquals(warn({ auth: { bearer: () => SECRET } }), []);
+  // The author has left out all operations.
+  assertEquals(warn({ as: () => "none" }), []);
 });

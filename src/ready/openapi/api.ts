@@ -181,6 +181,7 @@ function toApi(made: Made): Api {
   const state =
     `it has ${count} tools, which models cannot use at once; add toolSearch() (in a config file: search: true), or select ` +
     "fewer operations";
+  const refused = handlers.length ? undefined : operations.find(({ reason }) => reason !== undefined);
   let hasSearch = false;
   let isWarned = false;
   const layers: HandlerLayers = {
@@ -189,6 +190,7 @@ function toApi(made: Made): Api {
     also: [],
     warnings() {
       isWarned = true;
+      if (refused) return [`no operation of the document can be served, such as ${refused.id}: ${refused.reason}`];
       return needsSearch && !hasSearch ? [state] : [];
     },
     verify(all) {

@@ -1,7 +1,8 @@
 // Tests of the credentials that `openapi()` adds to requests, and of apps in the same process.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { openapi, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
+import { listWarnings } from "../../src/host.ts";
+import { openapi, type OpenApiOptions, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { withApi } from "../ready/api.ts";
@@ -335,4 +336,41 @@ Deno.test("hostile: a cookie argument cannot replace a credential in the header 
     assert((await call("a", { session: "forged" })).isError);
     assertEquals((await send("a")).headers.cookie, "session=mine");
   });
+});
+
+Deno.test("auth names schemes of the document: another name is an error that suggests the scheme", () => {
+  const make = (auth: Record<string, () => string>, others: object) => () =>
+    openapi(toDocument({ list: {} }, others), { fetch: () => new Response(), auth });
+  const key = () => SECRET;
+  assertThrows(make({ bearr: key }, { components }), TypeError, sentence("bearr", "bearer"));
+  assertThrows(
+    make({ BEARER_TOKEN_OF_ADA: key }, { components }),
+    TypeError,
+    sentence("BEARER_TOKEN_OF_ADA", "bearer"),
+  );
+  assertThrows(make({ constructor: key }, {}), TypeError, sentence("constructor"));
+  // Documents also require schemes that they do not define.
+  const undefinedScheme = openapi(toDocument({ list: {} }, { security: [{ session: [] }] }), {
+    fetch: () => new Response(),
+    auth: { session: false },
+  });
+  assertEquals(undefinedScheme.operations.map(({ kind }) => kind), ["tool"]);
+  const { operations } = openapi(
+    { swagger: "2.0", securityDefinitions: { key: { type: "apiKey", in: "header", name: "X-Key" } }, paths: {} },
+    { fetch: () => new Response(), auth: { key } },
+  );
+  assertEquals(operations, []);
+});
+
+Deno.test("mcp check warns if no operation has its credential, and names the reason", () => {
+  const document = toDocument({ list: {}, add: { method: "post" } }, { components, ...toSecurity(["bearer"]) });
+  const warn = (options: OpenApiOptions) => {
+    const handlers = [openapi(document, { fetch: () => new Response(), ...options })];
+    return listWarnings(createServer({ name: "api", version: "1.0.0", handlers })).map(({ state }) => state);
+  };
+  assertEquals(warn({}), [sentence("list", "bearer", "auth")]);
+  assertEquals(warn({ readOnly: true }), [sentence("bearer")]);
+  assertEquals(warn({ auth: { bearer: () => SECRET } }), []);
+  // The author has left out all operations.
+  assertEquals(warn({ as: () => "none" }), []);
 });

@@ -162,6 +162,7 @@ Deno.test("hostile: documents that are too deep, too large, recursive or unknown
       ["openapi: 3.1.0", "parse"],
       [[], "object"],
       [{}, "openapi"],
+      [Promise.resolve({ openapi: "3.1.0", paths: {} }), "await"],
       [{ swagger: "1.2" }, "1.2"],
       [{ openapi: "4.0.0" }, "4.0.0"],
       [{ openapi: "3.9" }, "3.9"],

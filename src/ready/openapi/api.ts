@@ -10,7 +10,7 @@ import { transform } from "../../server/handlers/transform.ts";
 import { watcher } from "../../server/handlers/watcher.ts";
 import type { Feature, GroupedOptions, HandlerLayers, Remake } from "../../server/visibility/feature.ts";
 import { withAlso } from "../../server/visibility/registry.ts";
-import { type ApiDocument, readDocument, toNode, toText } from "./document.ts";
+import { type ApiDocument, readDocument, toList, toNode, toText } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { type ApiParts, makeOperation } from "./operation_handler.ts";
 import { type DocumentOperation, listOperations } from "./operations.ts";
@@ -87,6 +87,7 @@ export function openapi(document: object, options: OpenApiOptions): Api {
   };
   const operations = listOperations(read);
   checkTransform(options, operations);
+  checkAuth(options, read, operations);
   const made = operations.map((operation) => serve(operation, parts));
   return toApi({
     name,
@@ -114,11 +115,34 @@ function readBase({ baseUrl, fetch }: OpenApiOptions): URL {
 function checkTransform({ transform = {} }: OpenApiOptions, operations: readonly ApiOperation[]): void {
   if (!isObject(transform)) throw new TypeError(`Cannot make an API: transform is ${show(transform)}; use an object`);
   const ids = operations.map(({ id }) => id);
-  const unknown = Object.keys(transform).find((id) => !ids.includes(id));
+  checkNames("transform", transform, ids, { word: "an operation", remedy: "use the operationId" });
+}
+
+function checkAuth(
+  { auth = {} }: OpenApiOptions,
+  { root }: ApiDocument,
+  operations: readonly DocumentOperation[],
+): void {
+  const required = [root.security, ...operations.map(({ node }) => node.security)].flatMap(toList);
+  const names = [toNode(toNode(root.components).securitySchemes), ...required].flatMap((each) =>
+    Object.keys(toNode(each))
+  );
+  const remedy = names.length ? `use a name such as ${names[0]}` : "add the scheme to the document";
+  checkNames("auth", auth, names, { word: "a security scheme of the document", remedy });
+}
+
+/** Throws if an option has a name that the document does not have. */
+function checkNames(
+  option: keyof OpenApiOptions,
+  given: object,
+  known: readonly string[],
+  { word, remedy }: { readonly word: string; readonly remedy: string },
+): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const meant = findSuggestion(unknown, ids);
-  const remedy = meant === undefined ? "use the operationId" : `did you mean ${meant}?`;
-  throw new TypeError(`Cannot make an API: transform names ${show(unknown)}, which is not an operation; ${remedy}`);
+  const meant = findSuggestion(unknown, known);
+  const next = meant === undefined ? remedy : `did you mean ${meant}?`;
+  throw new TypeError(`Cannot make an API: ${option} names ${show(unknown)}, which is not ${word}; ${next}`);
 }
 
 const KINDS: readonly unknown[] = ["tool", "resource", "template", "none"];
@@ -157,6 +181,7 @@ function toApi(made: Made): Api {
   const state =
     `it has ${count} tools, which models cannot use at once; add toolSearch() (in a config file: search: true), or select ` +
     "fewer operations";
+  const refused = handlers.length ? undefined : operations.find(({ reason }) => reason !== undefined);
   let hasSearch = false;
   let isWarned = false;
   const layers: HandlerLayers = {
@@ -165,6 +190,7 @@ function toApi(made: Made): Api {
     also: [],
     warnings() {
       isWarned = true;
+      if (refused) return [`no operation of the document can be served, such as ${refused.id}: ${refused.reason}`];
       return needsSearch && !hasSearch ? [state] : [];
     },
     verify(all) {

@@ -4,6 +4,7 @@
  */
 import { upgrade } from "@scalar/openapi-upgrader";
 import { isObject } from "../../core/kit/json.ts";
+import { isPromiseLike } from "../../core/protocol/promises.ts";
 import { show } from "../../core/known_options.ts";
 import { toMessage } from "../problem.ts";
 import { checkJson } from "./json_copy.ts";
@@ -48,6 +49,7 @@ function readVersion(value: unknown): string {
     const remedy = typeof value === "string" ? "parse its JSON or YAML first" : "pass the parsed document";
     throw new TypeError(`it is ${show(value)}, not an object; ${remedy}`);
   }
+  if (isPromiseLike(value)) throw new TypeError("it is a promise; await it");
   // YAML parsers read the version 2.0 as the number 2.
   const { swagger, openapi } = value;
   const text = String(swagger ?? openapi ?? "");

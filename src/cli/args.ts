@@ -77,6 +77,11 @@ export function rejectRest({ rest }: Args, name: string): void {
   throw new UsageError(`Cannot use ${words}: ${name} takes no arguments after --; remove them`);
 }
 
+/** Splits the values of a repeatable option at commas, and removes duplicates. */
+export function toList(values: readonly string[] = []): readonly string[] {
+  return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
+}
+
 /** Returns the name of an option without the leading `--`, or `undefined` if the command has no such option. */
 function toKnownName(flag: string, known: Flags): string | undefined {
   const name = flag.slice(2);

@@ -2,14 +2,14 @@
  * `mcp install`: adds a server to the configuration of a client.
  */
 import { toPrintableLine } from "../core/kit/printable.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, toList } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
 import { type ConfigChange, prepareChange, writeChange } from "./install/config_file.ts";
 import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
-import { planStdio } from "./install/stdio_plan.ts";
+import { planStdio, readVariables } from "./install/stdio_plan.ts";
 import { importModule } from "./lazy_modules.ts";
 import { toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
@@ -132,6 +132,16 @@ async function installTarget(args: Args): Promise<void> {
   await writeEntry({ destination, name, plan, change, isDryRun: "dry-run" in flags });
   if (check) console.error(check.report);
   plan.notes.forEach((note) => console.error(note));
+}
+
+/**
+ * Checks the client and the variables of an installation that has not begun.
+ *
+ * @throws {UsageError} if there is no such client.
+ * @throws {CliError} if the environment lacks a variable.
+ */
+export function checkOptions(target: string, { flags, all }: Pick<Args, "flags" | "all">): void {
+  readVariables(toList(all.env), findDestination(target, flags));
 }
 
 /**

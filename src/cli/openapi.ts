@@ -1,8 +1,9 @@
 /**
  * `mcp openapi`: lists the operations of an OpenAPI document, and writes a server for them.
  */
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, toList } from "./args.ts";
 import type { Command } from "./command.ts";
+import { clients } from "./install/clients.ts";
 import { importModule } from "./lazy_modules.ts";
 import { UsageError } from "./cli_error.ts";
 
@@ -15,7 +16,7 @@ export const openapi: Command = {
     "operation adds to the context of a model.",
     "With --write, it writes a server. A config file gets an entry in openapi, and a new file with code gets the source " +
     "of a server. A document from a URL is saved next to this file. If the tools would take more than 10,000 tokens, " +
-    "clients search for tools.",
+    "clients search for tools. With --client, it also adds the server to the configuration of a client.",
   ],
   options: {
     tag: { value: "NAME", isRepeatable: true, text: "Select only operations with this tag; may be repeated" },
@@ -35,6 +36,16 @@ export const openapi: Command = {
       text:
         "Host on this machine or a private network that the command and the server may reach, such as localhost:8080",
     },
+    client: {
+      value: "NAME",
+      text: "Client to which to add the written server, such as claude-desktop; see install",
+      completion: clients.map(({ name }) => name),
+    },
+    env: {
+      value: "NAMES",
+      isRepeatable: true,
+      text: "Environment variables to pass to the server in the client, such as PETS_TOKEN",
+    },
     json: { text: "Print one JSON document" },
   },
   operands: "files",
@@ -42,6 +53,7 @@ export const openapi: Command = {
     "openapi pets.yaml",
     "openapi https://api.example.com/openapi.json --tag pets --json",
     "openapi pets.yaml --base-url https://api.example.com/v1 --read-only --write mcp.jsonc",
+    "openapi pets.yaml --base-url https://api.example.com --write pets.jsonc --client claude-desktop --env PETS_TOKEN",
     "openapi pets.yaml --base-url http://localhost:8080 --allow-private localhost:8080 --write server.ts",
   ],
   exitCodes: { 1: "The server of the document responded with an error" },
@@ -62,6 +74,12 @@ async function readApi(args: Args): Promise<void> {
   if ("json" in flags && "write" in flags) {
     throw new UsageError("Cannot use --json with --write: --json only prints the operations; remove one of the two");
   }
+  for (const name of ["client", "env"]) {
+    const needed = name === "client" ? "write" : "client";
+    if (name in flags && !(needed in flags)) {
+      throw new UsageError(`Cannot use --${name} without --${needed}: no server would be installed; add --${needed}`);
+    }
+  }
   const { readSource, surveyApi, toJson, toReport } = await importModule<typeof import("./openapi/survey.ts")>(
     "./openapi/survey.ts",
   );
@@ -75,5 +93,6 @@ async function readApi(args: Args): Promise<void> {
   const survey = surveyApi(source, choice);
   if (flags.write === undefined) return console.log("json" in flags ? toJson(survey) : toReport(survey, choice));
   const { writeApi } = await importModule<typeof import("./openapi/files.ts")>("./openapi/files.ts");
-  await writeApi(flags.write, survey, choice);
+  const installation = flags.client === undefined ? undefined : { client: flags.client, variables: toList(all.env) };
+  await writeApi(flags.write, survey, choice, installation);
 }

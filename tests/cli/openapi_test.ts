@@ -1,5 +1,7 @@
 // `mcp openapi` lists operations and writes servers, whose tools call an API on this machine.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { root, run } from "../support/processes.ts";
@@ -85,6 +87,59 @@ for (const { name, program } of runtimes) {
       })
     );
   });
+
+  testProcesses(
+    `${name}: openapi adds an API to a client with one command, and the official client starts it`,
+    async () => {
+      await withPets((host) =>
+        withFiles({}, async (cwd) => {
+          const chosen = ["--base-url", `http://${host}`, "--allow-private", host, "--client", "claude-desktop"];
+          for (const [file, entry] of [["pets.jsonc", "pets"], ["server.ts", "pets-1"]]) {
+            const home = { XDG_CONFIG_HOME: `${cwd}/${entry}` };
+            const words = [`http://${host}/openapi.yaml`, ...chosen, "--write", file, "--env", "PETS_TOKEN"];
+            const made = await run([...program, "openapi", ...words], { cwd, env: { ...env, ...home } });
+            assertEquals(made.code, 0, made.stderr);
+            const config = JSON.parse(await Deno.readTextFile(`${cwd}/${entry}/Claude/claude_desktop_config.json`));
+            const [{ command, args, env: variables }] = Object.values(config.mcpServers) as {
+              command: string;
+              args: string[];
+              env: Record<string, string>;
+            }[];
+            assertEquals(variables, env);
+            const client = new Client({ name: "claude-ai", version: "1.0.0" });
+            await client.connect(
+              new StdioClientTransport({ command, args, env: variables, cwd: "/", stderr: "ignore" }),
+            );
+            const { structuredContent, content } = await client.callTool({ name: "getPet", arguments: { id: 7 } });
+            await client.close();
+            const result = structuredContent ?? JSON.parse((content as { text: string }[])[0].text);
+            assertEquals(result, { request: "GET /pets/7", isAda: true });
+            await Deno.rename(`${cwd}/pets.openapi.${file === "server.ts" ? "json" : "yaml"}`, `${cwd}/${entry}.old`);
+          }
+          // Nothing is written for an unknown client and an unset variable.
+          const before = listNames(cwd);
+          const wrong = ["--write", "new.jsonc", "--base-url", `http://${host}`, "--allow-private", host];
+          for (
+            const [words, ...parts] of [
+              [["--client", "claude"], "claude"],
+              [["--client", "claude-desktop", "--env", "UNSET_TOKEN"], "UNSET_TOKEN"],
+              [["--env", "PETS_TOKEN"], "--client"],
+            ] as const
+          ) {
+            const { code, stderr } = await openapi(cwd, `http://${host}/openapi.yaml`, ...wrong, ...words);
+            assertEquals([code, stderr.split("\n")[0]], [2, sentence(...parts)]);
+          }
+          assertEquals((await openapi(cwd, "pets.yaml", "--client", "cursor")).code, 2);
+          assertEquals(listNames(cwd), before);
+          // If the server does not start, the files stay, and the message names the next command.
+          const failed = await openapi(cwd, `http://${host}/openapi.yaml`, ...wrong, "--client", "claude-desktop");
+          assertEquals(failed.code, 2);
+          assertMatch(failed.stderr, /install new\.jsonc --client claude-desktop --env PETS_TOKEN\n/);
+          assertMatch(failed.stderr, /PETS_TOKEN is not set/);
+        })
+      );
+    },
+  );
 
   testProcesses(`${name}: openapi writes code that type-checks and serves the operations`, async () => {
     await withPets((host) =>

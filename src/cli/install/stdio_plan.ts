@@ -2,7 +2,7 @@
  * Plans the installation of a server that the client starts. The plan contains the server's command, permissions and
  * environment.
  */
-import type { Args } from "../args.ts";
+import { type Args, toList } from "../args.ts";
 import { toEntry, toOwnReads, toShell } from "../command.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toKind } from "../load.ts";
@@ -130,11 +130,6 @@ function rejectContradiction(flags: Args["flags"]): void {
   );
 }
 
-/** Splits the values of a repeatable option at commas, and removes duplicates. */
-function toList(values: readonly string[] = []): readonly string[] {
-  return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
-}
-
 /** Returns the command that runs the CLI with these words, for the environment of a desktop client. */
 export function toCommand(
   { isShared }: Destination,
@@ -148,7 +143,10 @@ export function toCommand(
 }
 
 /** Reads environment variables. A variable may be unset if the file contains only a reference to the variable. */
-function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
+export function readVariables(
+  names: readonly string[],
+  { client, isShared }: Destination,
+): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       throw new UsageError(

@@ -1,7 +1,9 @@
 /**
  * Writes a server for an OpenAPI document: an entry of a config file, or the source of a server.
  */
-import { toProgram, toShell } from "../command.ts";
+import { readArgs } from "../args.ts";
+import { type Command, toFlags, toProgram, toShell } from "../command.ts";
+import { importModule } from "../lazy_modules.ts";
 import type { ApiConfig } from "../config/schema.ts";
 import { readJsonc } from "../config/jsonc.ts";
 import { addItem, addMember } from "../install/jsonc_edit.ts";
@@ -31,12 +33,23 @@ interface Plan {
   readonly copies: readonly (readonly [name: string, text: string])[];
 }
 
+/** The client that gets an entry for the server, and the environment variables in this entry. */
+export interface Installation {
+  readonly client: string;
+  readonly variables: readonly string[];
+}
+
 /**
- * Writes a server, and prints what was written and the next step.
+ * Writes a server, and prints what was written and the next step. With an installation, the next step is done.
  *
  * @throws {CliError} if the server would not work, or a file cannot be written.
  */
-export async function writeApi(file: string, survey: ApiSurvey, choice: ApiChoice): Promise<void> {
+export async function writeApi(
+  file: string,
+  survey: ApiSurvey,
+  choice: ApiChoice,
+  installation?: Installation,
+): Promise<void> {
   const isConfig = /\.jsonc?$/i.test(file);
   if (!isConfig && !/\.[cm]?[jt]s$/i.test(file)) {
     throw new UsageError(
@@ -50,6 +63,7 @@ export async function writeApi(file: string, survey: ApiSurvey, choice: ApiChoic
         "reasons without --write",
     );
   }
+  const install = installation && await loadInstall(file, installation);
   const plan: Plan = { file, survey, choice, baseUrl, ...toDocument(file, survey, isConfig) };
   for (const [name] of plan.copies) {
     if (await platform.files.lstat(platform.toPath(name))) {
@@ -59,7 +73,28 @@ export async function writeApi(file: string, survey: ApiSurvey, choice: ApiChoic
     }
   }
   const { done, permissions } = await (isConfig ? writeEntry(plan) : writeServer(plan));
-  console.error(toPrintable([done, ...toNotes(plan), toNextSteps(plan, permissions)].join("\n\n")));
+  const print = (...parts: readonly string[]) => console.error(toPrintable(`${parts.join("\n\n")}\n`));
+  const { client = "claude-desktop", variables = [] } = installation ?? {};
+  const toWords = (names: readonly string[]) => [
+    ...[file, "--client", client, ...permissions],
+    ...names.flatMap((name) => ["--env", name]),
+  ];
+  const nextSteps = toNextSteps(file, toWords(survey.schemes.map(({ variable }) => variable)));
+  if (!install) return print(done, ...toNotes(plan, variables), nextSteps);
+  print(done, ...toNotes(plan, variables));
+  try {
+    await install.run(await readArgs(toWords(variables), toFlags(install.options)));
+  } catch (error) {
+    print(nextSteps);
+    throw error;
+  }
+}
+
+/** Returns the command `install`. Checks its options first, so that nothing is written if they are wrong. */
+async function loadInstall(file: string, { client, variables }: Installation): Promise<Command> {
+  const { install, checkOptions } = await importModule<typeof import("../install.ts")>("./install.ts");
+  checkOptions(file, { flags: { client }, all: { env: variables } });
+  return install;
 }
 
 function readBaseUrl(file: string, { servers }: ApiSurvey, { baseUrl, allowPrivate }: ApiChoice): URL {
@@ -198,13 +233,10 @@ function toSibling(file: string, name: string): string {
 }
 
 /** Returns the commands that check the server and add it to a client. */
-function toNextSteps({ file, survey: { schemes } }: Plan, permissions: readonly string[]): string {
-  const program = toProgram();
-  const variables = schemes.flatMap(({ variable }) => ["--env", variable]);
-  const install = [...program, "install", file, "--client", "claude-desktop", ...permissions, ...variables];
-  return `Check the server, and add it to a client:\n\n  ${toShell([...program, "check", file])}\n  ${
-    toShell(install)
-  }`;
+function toNextSteps(file: string, installWords: readonly string[]): string {
+  const commands = [["check", file], ["install", ...installWords]];
+  const lines = commands.map((words) => `  ${toShell([...toProgram(), ...words])}`);
+  return `Check the server, and add it to a client:\n\n${lines.join("\n")}`;
 }
 
 /** Returns the source of a server, which runs on Deno, Bun and Node. */
@@ -249,15 +281,19 @@ function toAuthLine({ name, variable, credential }: ApiSurvey["schemes"][number]
   return `  ${JSON.stringify(name)}: () => process.env.${variable}, // ${credential}`;
 }
 
-function toNotes({ survey: { schemes, tools, tokens, needsSearch, leftOut } }: Plan): readonly string[] {
+function toNotes(
+  { survey: { schemes, tools, tokens, needsSearch, leftOut } }: Plan,
+  passed: readonly string[],
+): readonly string[] {
+  const missing = schemes.filter(({ variable }) => !passed.includes(variable));
   const search = needsSearch ? ", which clients find with a search" : "";
   const omitted = leftOut.length ? `; left out: ${toCount(leftOut.length, "operation")}` : "";
   return [
     `The API has ${toCount(tools.length, "tool")} of about ${toCount(tokens, "token")}${search}${omitted}.`,
-    ...schemes.length
+    ...missing.length
       ? [
         "Set these environment variables, or remove the schemes that you do not use:\n\n" +
-        schemes.map(({ variable, credential }) => `  ${variable}  ${credential}`).join("\n"),
+        missing.map(({ variable, credential }) => `  ${variable}  ${credential}`).join("\n"),
       ]
       : [],
   ];

@@ -319,6 +319,25 @@ Deno.test("operations become resources and templates, with the tags of the docum
   assertThrows(make("pet", "prompt"), TypeError, sentence("prompt"));
 });
 
+Deno.test("parameters whose names differ in punctuation have variables of their own in a template", async () => {
+  const document = toDocument({
+    find: {
+      path: "/items/{a-b}/{a_b}",
+      parameters: ["f.id", "f[id]", "f_id"].map((name) => ({ name, in: "query", schema: { type: "string" } })),
+    },
+  });
+  await withEcho(document, { as: () => "template" }, async ({ client, received }) => {
+    const [{ uriTemplate }] = await client.listResourceTemplates();
+    const variables = [...uriTemplate.matchAll(/\w+(?=[,}])/g)].map(([name]) => name);
+    assertEquals(new Set(variables).size, 5, uriTemplate);
+    const [first, second, ...query] = variables;
+    assert(first !== second);
+    await client.readResource(`api://echo/items/1/2?${query.map((name, i) => `${name}=${i}`).join("&")}`);
+    const [{ target }] = received;
+    assertEquals(decodeURIComponent(target), "/items/1/2?f.id=0&f[id]=1&f_id=2");
+  });
+});
+
 Deno.test("transform changes an operation by its id, and cannot name another", async () => {
   const parameters = ["tenant", "q"].map((name) => ({ name, in: "query", required: true, schema: { type: "string" } }));
   const document = toDocument({ "items/search": { parameters } });

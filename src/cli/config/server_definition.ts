@@ -148,7 +148,7 @@ async function readOptions(main: Source): Promise<ServerDefinition["options"]> {
 async function readInstructions(main: Source, file: string): Promise<string> {
   const key = ["instructions", "file"];
   const path = await findFile(main, key, main.resolvePath(key, file));
-  return await withKey(main, key, async () => decode(await platform.files.read(path, MAX_FILE_BYTES)));
+  return await withKey(main, key, () => readText(path));
 }
 
 async function buildTool(name: string, tool: ToolConfig, source: Source): Promise<Handler> {
@@ -184,7 +184,7 @@ async function importHandlers(name: string, path: string): Promise<readonly Hand
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {
-  const text = decode(await platform.files.read(path, MAX_FILE_BYTES));
+  const text = await readText(path);
   const { readPrompt } = await importModule<typeof import("./prompts.ts")>("./config/prompts.ts");
   return readPrompt(text, toRelativePath(main.folder, path) ?? path);
 }
@@ -206,6 +206,8 @@ async function listPromptFiles(source: Source, key: KeyPath, pattern: string): P
   throw source.toProblem(key, `no file matches ${where}; check the pattern`);
 }
 
-function decode(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
+async function readText(path: string): Promise<string> {
+  const bytes = await platform.files.read(path, MAX_FILE_BYTES + 1);
+  if (bytes.length <= MAX_FILE_BYTES) return new TextDecoder().decode(bytes);
+  throw new TypeError(`${path} has more than ${MAX_FILE_BYTES} bytes; shorten it`);
 }

@@ -26,6 +26,7 @@ import {
 import { readBody } from "./body.ts";
 import { addCredentials, readSecurity, type Security } from "./credentials.ts";
 import type { ApiDocument } from "./document.ts";
+import { nameArguments } from "./names.ts";
 import type { DocumentOperation } from "./operations.ts";
 import type { ApiOperation } from "./api_operation.ts";
 import type { OpenApiOptions, OperationKind } from "./options.ts";
@@ -236,12 +237,14 @@ function makeResource(
   const required = shown.find(({ isRequired }) => isRequired);
   if (kind === "resource" && required) throw refuse(`it requires ${required.name}; make it a template`);
   const used = kind === "resource" ? [] : shown;
-  const uri = `${start}${toUriPath(path, used)}`;
+  const names = nameArguments(used.map(({ argument: name, place }) => ({ name: toVariable(name), place })), []);
+  const variables = used.map((parameter, i) => ({ ...parameter, variable: names[i] }));
+  const uri = `${start}${toUriPath(path, variables)}`;
   const description = describe(operation);
   const definition = { uri, name, title: summary && shorten(summary, 200), description };
   const { parameters, toBody } = args;
   const read = async (given: Readonly<Record<string, unknown>>, ctx: Context, readUri: string) => {
-    const input = Object.fromEntries(used.map(({ argument }) => [argument, given[toVariable(argument)]]));
+    const input = Object.fromEntries(variables.map(({ argument, variable }) => [argument, given[variable]]));
     const written = writeArguments(input, { parameters, toBody }, path);
     return await toContents(await send(sending, written, ctx), readUri);
   };
@@ -266,13 +269,16 @@ function isTemplate(uri: string): uri is `${string}{${string}}` {
 }
 
 /** Returns the path of a URI template. */
-function toUriPath({ pieces }: PathTemplate, parameters: readonly NamedParameter[]): string {
+function toUriPath(
+  { pieces }: PathTemplate,
+  parameters: readonly (NamedParameter & { readonly variable: string })[],
+): string {
   const path = pieces.map((piece) => {
     if (typeof piece === "string") return piece;
     const parameter = parameters.find(({ place, name }) => place === "path" && name === piece.name);
-    return `{${toVariable(parameter?.argument ?? piece.name)}}`;
+    return `{${parameter?.variable ?? toVariable(piece.name)}}`;
   }).join("");
-  const query = parameters.filter(({ place }) => place === "query").map(({ argument }) => toVariable(argument));
+  const query = parameters.filter(({ place }) => place === "query").map(({ variable }) => variable);
   return query.length ? `${path}{?${query.join(",")}}` : path;
 }
 

@@ -297,6 +297,17 @@ Deno.test("all errors are listed, one per line", async () => {
   ]);
 });
 
+Deno.test("instructions and prompts over 1 MiB are rejected", async () => {
+  const text = "x".repeat(2 ** 20);
+  const files = { "large.md": `---\nname: a\n---\n${text}` };
+  const find = (file: object) => findError({ ...files, "mcp.jsonc": file });
+  assertStringIncludes(
+    await find({ instructions: { file: "large.md" } }),
+    sentence("instructions.file: ", "large.md", 2 ** 20),
+  );
+  assertStringIncludes(await find({ prompts: ["large.md"] }), sentence("prompts[0]: ", "large.md", 2 ** 20));
+});
+
 Deno.test("files that include each other in a cycle are rejected", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),

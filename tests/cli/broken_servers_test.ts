@@ -2,18 +2,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
-import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
+import { type Finished, run, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 import { sentence } from "../support/messages.ts";
-
-/**
- * Runs a program in an empty home folder. Deno then has no cache and prints download messages, which this function
- * removes.
- */
-async function run(words: readonly string[], options?: RunOptions): Promise<Finished> {
-  const { stderr, ...finished } = await runProgram(words, options);
-  return { ...finished, stderr: stderr.replace(/^Download .*\n/gm, "") };
-}
 
 const EVIL = "\x1b]0;owned\x07\x1b[2J";
 

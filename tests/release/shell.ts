@@ -85,8 +85,7 @@ export class Shell implements AsyncDisposable {
     for (const [shown, address] of this.#addresses) line = line.replaceAll(shown, address);
     const script = `mcp() { ${program} "$@"; }\n${line}`;
     const { code, stdout, stderr } = await run(["sh", "-c", script], { cwd, env: this.env });
-    // Messages about package downloads are not part of a command's output.
-    return code === 0 ? stdout : stdout + stderr.replace(/^Download .*\n/gm, "");
+    return code === 0 ? stdout : stdout + stderr;
   }
 
   /** Replaces values that differ between machines with the values on the page. */

@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly timeoutMs?: number;
 }
 
-/** The exit code and the output of a program that has exited. */
+/** The exit code and the output of a program that has exited. Standard error lacks the messages of Deno about packages. */
 export interface Finished {
   readonly code: number;
   readonly stdout: string;
@@ -33,6 +33,12 @@ export interface Running extends AsyncDisposable {
 
 /** The project's folder, with a trailing slash. */
 export const root: string = new URL("../../", import.meta.url).pathname;
+
+/**
+ * Lines that Deno prints in an empty home folder: its downloads, and that another process, such as another test, installs
+ * packages.
+ */
+const ABOUT_PACKAGES = /^(Download|Initialize|Blocking waiting for file lock) .*\n/gm;
 
 /** Starts a program. Without `input`, the program's standard input stays open. */
 export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
@@ -87,7 +93,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
     await writer.close().catch(() => {});
     const text = await stdout;
     await Deno.remove(home, { recursive: true });
-    return { code, stdout: text, stderr: stderr + note };
+    return { code, stdout: text, stderr: stderr.replace(ABOUT_PACKAGES, "") + note };
   })();
 
   return {

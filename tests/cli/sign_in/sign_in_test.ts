@@ -34,9 +34,7 @@ class User implements AsyncDisposable {
   }
 
   async run(...words: readonly string[]): Promise<Finished> {
-    const finished = await run([...this.#program, ...words], { env: this.#env, timeoutMs: 60_000 });
-    // In an empty home folder, Deno prints its downloads.
-    return { ...finished, stderr: finished.stderr.replace(/^Download .*\n/gm, "") };
+    return await run([...this.#program, ...words], { env: this.#env, timeoutMs: 60_000 });
   }
 
   /** Runs the command in a terminal, with its whole output on standard output. */

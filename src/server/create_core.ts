@@ -47,6 +47,7 @@ export function createCore(
     cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: !!options.requireSession,
+    streams: options.streams ?? true,
     mapError: options.mapError,
     encoders: options.encoders,
     publishSchema: options.publishSchema,

@@ -9,8 +9,10 @@ import type { Notification, Response } from "../../../core/protocol/jsonrpc.ts";
 import { toBytes } from "../../../core/protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../capacity/account.ts";
 import { CancelError } from "../../call/cancel_error.ts";
+import { canStream } from "../../engine/announced.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Link, Reply } from "../../call/link.ts";
+import { withholdQuestions } from "../../call/question.ts";
 import { keep } from "../../capacity/charges.ts";
 import { toMarkTtl } from "../../engine/marking.ts";
 import type { SessionEvent } from "../../call/observer.ts";
@@ -177,7 +179,8 @@ export class Sessions {
   // Adds the session of an opened id, unless the session has ended or another request has added the session in the
   // meantime.
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
-    const { info: info, leftMs, data } = opened;
+    const { leftMs, data } = opened;
+    const info = canStream(this.#core, link) ? opened.info : withoutQuestions(opened.info);
     if (shared?.isEnded) return;
     // Two requests may open the same session concurrently. Both requests get the session that was added first. If that
     // session has ended, neither request gets a session.
@@ -374,6 +377,13 @@ export class Sessions {
     session.shared.retire();
   }
 }
+
+function withoutQuestions(info: SessionInfo): SessionInfo {
+  return { ...info, capabilities: withholdQuestions(info.capabilities, NO_QUESTIONS) };
+}
+
+const NO_QUESTIONS = "in a session, requests to the client need event streams, which this server does not send " +
+  "(streams: false); use a client of revision 2026-07-28, or a platform with streams";
 
 const SWEEP_MS = 60_000;
 

@@ -114,7 +114,7 @@ behaviour(
       else {
         const outcome = await run().catch((error) => error);
         const text = outcome instanceof Error ? outcome.message : textOf(outcome);
-        assertEquals(text, sentence("streams: false"));
+        assertEquals(text, sentence(name === "wipe" ? "elicitation" : "streams: false"));
       }
     }
   },

@@ -39,6 +39,7 @@ export function createCore(
   const core: Core = {
     ...own,
     callers: new CallerWatch(own.ticker),
+    createdAt: own.ticker.clock.date(),
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,

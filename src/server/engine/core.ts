@@ -35,6 +35,8 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly pathParams?: ReadPathParams;
   /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
+  /** Time at which the server was created, in milliseconds since 1970. */
+  readonly createdAt: number;
   /** Whether HTTP responses can be event streams. */
   readonly streams: boolean;
   /**

@@ -20,6 +20,7 @@ import type { SessionState, SharedSession } from "../../engine/store.ts";
 import type { Sweep } from "../../../core/timers.ts";
 import { freezeJson } from "../../call/session_data.ts";
 import { mayCall } from "./call_access.ts";
+import { LostMessages, SessionWatch } from "./lost_messages.ts";
 import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
@@ -108,6 +109,7 @@ export class Sessions {
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
+  readonly #lost?: LostMessages;
   /**
    * Ids that this process created and that no request has used yet. For these ids, the observer receives "created"
    * instead of "resumed".
@@ -119,7 +121,8 @@ export class Sessions {
     const { engine: { core, accounts }, versions } = parts;
     this.#parts = parts;
     this.#core = core;
-    this.#ids = new SessionIds(core, versions);
+    this.#lost = LostMessages.of(core);
+    this.#ids = new SessionIds(core, versions, this.#lost);
     this.#accounts = accounts;
     this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
@@ -201,6 +204,7 @@ export class Sessions {
         notify: (text, key) => streams.listener?.notify?.(text, key),
         transport: link.transport,
         shared,
+        watch: this.#lost && new SessionWatch(this.#core, this.#lost, opened.isForeign),
       }),
       id,
       held: toHeld(id),
@@ -257,14 +261,18 @@ export class Sessions {
    * may make the call to which the stream belongs. Returns when the connection should close.
    */
   async attach(session: HttpSession, link: Link): Promise<Reply> {
-    const { client, streams } = session;
+    const { client, streams, watch } = session;
+    let stopWatching: (() => void) | undefined;
     try {
       await this.#core.admit?.({ method: "GET", link, client, pathParams: this.#core.pathParams });
+      stopWatching = watch?.watchStream();
       const lastEvent = link.headers?.get("last-event-id") ?? null;
       await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};
     } catch (error) {
       return refuseAccess(this.#core, link, client, error);
+    } finally {
+      stopWatching?.();
     }
   }
 
@@ -342,6 +350,7 @@ export class Sessions {
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
+    if (this.#lost && why === "evicted") this.#lost.hasEvicted = true;
     endSubscriptions(session);
     const { id = "" } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;

@@ -84,7 +84,7 @@ Deno.test("a client that exceeds its share of sessions evicts its own sessions, 
 });
 
 Deno.test("a gateway with one address can have 300 sessions in memory if sessions.openPerClient allows it", async () => {
-  for (const [openPerClient, lost] of [[undefined, 44], [400, undefined]] as const) {
+  for (const [openPerClient, lost] of [[undefined, 44], [400, undefined], [Infinity, undefined]] as const) {
     const evicted: Record<string, number> = {};
     const server = createServer({
       name: "gateway",

@@ -39,6 +39,7 @@ export function createCore(
   const core: Core = {
     ...own,
     callers: new CallerWatch(own.ticker),
+    createdAt: own.ticker.clock.date(),
     identity: { name, version, title, description, websiteUrl, icons },
     info: { name, version },
     instructions,
@@ -47,6 +48,7 @@ export function createCore(
     cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
     requiresSession: !!options.requireSession,
+    streams: options.streams ?? true,
     mapError: options.mapError,
     encoders: options.encoders,
     publishSchema: options.publishSchema,

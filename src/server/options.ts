@@ -121,6 +121,14 @@ export interface ServerOptions {
    * origin may always call the server.
    */
   readonly origins?: readonly string[];
+  /**
+   * Whether HTTP responses can be event streams. Set `false` on platforms that send only complete responses, such as AWS
+   * Lambda behind an API gateway. The response to a call is then JSON, without progress and log messages, and clients
+   * get no notifications of changes. In revisions with sessions, handlers cannot send requests to the client. The option
+   * applies only to the HTTP endpoint, and not to stdio and WebSocket. `httpSse` throws for a server with `false`.
+   * Defaults to `true`.
+   */
+  readonly streams?: boolean;
   /** Cross-origin access for browsers. Defaults to `"none"`. */
   readonly cors?: Cors;
   /**

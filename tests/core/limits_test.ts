@@ -42,7 +42,15 @@ const mistakes: readonly (readonly [limits: unknown, ...names: readonly string[]
   [{ memory: JSON.parse('{"__proto__":5}') }, "limits.memory.__proto__"],
   [{ request: { depth: 5 } }, "limits.request.depth", "fixed"],
   [{ calls: { stateMs: 5 } }, "limits.calls.stateMs", "fixed"],
-  [{ sessions: { lifeMs: 5 } }, "limits.sessions", "fixed"],
+  [{ sessions: { lifeMs: 5 } }, "limits.sessions.lifeMs", "fixed"],
+  [{ streams: { writeMs: 5 } }, "limits.streams.writeMs", "fixed"],
+  [{ replay: { ms: 5 } }, "limits.replay", "fixed"],
+  [{ openPerClient: 5 }, "limits.openPerClient", "limits.sessions.openPerClient?"],
+  [{ connections: { openPerClient: 5 } }, "limits.connections.openPerClient"],
+  [{ sessions: { openPerClient: 0 } }, "limits.sessions.openPerClient"],
+  ...[0, -1, NaN, "5", 5, 999].map((value) =>
+    [{ streams: { heartbeatMs: value } }, "limits.streams.heartbeatMs"] as const
+  ),
   ...[0, -1, NaN, "5", null, true, [5], {}].map((value) =>
     [{ calls: { running: value } }, "limits.calls.running"] as const
   ),

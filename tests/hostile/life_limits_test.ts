@@ -577,7 +577,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await (await coming).body?.cancel();
   },
   async "streams.heartbeatMs"() {
-    await using held = start(testLimits({ streams: { heartbeatMs: 4000 } }));
+    await using held = start({ streams: { heartbeatMs: 4000 } });
     const coming = held.server.fetch(...toRequest("tools/call", { name: "hold" }));
     await until(() => held.counts.started === 1, "it runs");
     await held.clock.advance(60);
@@ -790,7 +790,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     for (const each of [...busy, session]) assert((await send(held, "ping", {}, { session: each })).result);
   },
   async "sessions.openPerClient"() {
-    await using held = start(testLimits({ sessions: { openPerClient: 2 } }));
+    await using held = start({ sessions: { openPerClient: 2 } });
     const as = (id: string) => (request: Request) => held.server.fetch(request, { principal: { id } });
     const ping = async (session: string, fetch: (request: Request) => Promise<Response>) => {
       const { headers } = toCall("quick", { session });

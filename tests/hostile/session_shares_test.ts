@@ -82,3 +82,21 @@ Deno.test("a client that exceeds its share of sessions evicts its own sessions, 
   assertEquals(evicted, { eve: 8 });
   assertEquals([...limited], ["sessions.openPerClient"]);
 });
+
+Deno.test("a gateway with one address can have 300 sessions in memory if sessions.openPerClient allows it", async () => {
+  for (const [openPerClient, lost] of [[undefined, 44], [400, undefined], [Infinity, undefined]] as const) {
+    const evicted: Record<string, number> = {};
+    const server = createServer({
+      name: "gateway",
+      version: "1.0.0",
+      limits: { sessions: { openPerClient } },
+      observer: { session: ({ why }) => void (why && (evicted[why] = (evicted[why] ?? 0) + 1)) },
+    });
+    const pings = [];
+    for (let i = 0; i < 300; i++) pings.push(await begin(server, "gateway", { address: "192.0.2.1" }));
+    assertEquals(evicted.evicted, lost);
+    if (!lost) { for (const ping of pings) assertEquals(await ping(), 200); }
+    assertEquals(evicted.evicted, lost);
+    await server.close();
+  }
+});

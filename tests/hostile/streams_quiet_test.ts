@@ -1,22 +1,26 @@
 // Idle streams stay open, on the HTTP servers of Deno and Bun, and behind a proxy.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
+import type { LimitOptions } from "../../src/server/capacity/limits.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
 
-/**
- * Idle time in milliseconds, longer than the idle timeout of every runtime. Bun closes an idle connection after 10 s.
- */
-const QUIET_MS = 14_000;
+interface Quiet {
+  /** Idle time in milliseconds. */
+  readonly quietMs: number;
+  /** The idle timeout of the proxy, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly limits?: LimitOptions;
+}
 
-Deno.test("the server sends keep-alives at intervals, so an idle stream stays open", async () => {
+async function checkIdleStreams({ quietMs, timeoutMs, limits }: Quiet): Promise<void> {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
-  const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });
+  const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep], limits });
   const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
-  const proxy = startProxy(port, 9900);
+  const proxy = startProxy(port, timeoutMs);
   const start = performance.now();
 
   /** Reads a response to its end. Returns the text, and the time at which each chunk arrived. */
@@ -56,16 +60,16 @@ Deno.test("the server sends keep-alives at intervals, so an idle stream stays op
   });
 
   // Fixed wait: runtimes close connections that are idle for some time.
-  await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  await new Promise((resolve) => setTimeout(resolve, quietMs));
   end();
   await server.close();
   const all = await Promise.all(followed);
   assertEquals(all.length, 10);
   for (const { what, text, times, ended } of all) {
     assert(times[0] < 2000, `${what}: the first byte came after ${times[0]} ms`);
-    assert(ended > QUIET_MS, `${what}: it ended after ${ended} ms`);
-    const gaps = [...times, QUIET_MS].map((time, i) => time - (times[i - 1] ?? 0));
-    assert(Math.max(...gaps) < 9500, `${what}: ${gaps}`);
+    assert(ended > quietMs, `${what}: it ended after ${ended} ms`);
+    const gaps = [...times, quietMs].map((time, i) => time - (times[i - 1] ?? 0));
+    assert(Math.max(...gaps) < timeoutMs - 400, `${what}: ${gaps}`);
     if (what.startsWith("call")) assert(text.includes('"slept"'), `${what}: ${text}`);
     if (what.endsWith("no events")) assertEquals(JSON.parse(text).result.content[0].text, "slept");
     if (what === "subscription") assert(text.includes('"result"'), text);
@@ -73,4 +77,13 @@ Deno.test("the server sends keep-alives at intervals, so an idle stream stays op
   assertEquals(proxy.cuts, 0);
   proxy.stop();
   await host.stop();
+}
+
+Deno.test("the server sends keep-alives at intervals, so an idle stream stays open", async () => {
+  // Bun closes an idle connection after 10 s.
+  await checkIdleStreams({ quietMs: 14_000, timeoutMs: 9900 });
+});
+
+Deno.test("a lower streams.heartbeatMs keeps idle streams open behind a proxy with a short idle timeout", async () => {
+  await checkIdleStreams({ quietMs: 7000, timeoutMs: 3000, limits: { streams: { heartbeatMs: 2000 } } });
 });

@@ -202,6 +202,10 @@ const serverKeys = {
   origins: z.array(text).optional().describe(
     "Origins of web pages that may call the server, in addition to the server's own origin",
   ),
+  streams: z.boolean().optional().describe(
+    "Whether HTTP responses can be event streams. Use false behind a gateway that sends only complete responses. " +
+      "Defaults to true",
+  ),
   search: z.boolean().optional().describe(
     "Whether clients search for tools instead of listing all of them, for a server with many tools. Defaults to false",
   ),

@@ -137,9 +137,9 @@ async function withKey<T>(source: Source, key: KeyPath, run: () => T | Promise<T
 async function readOptions(main: Source): Promise<ServerDefinition["options"]> {
   const { instructions, secret, ...config } = main.config;
   const { name = toDefaultName(main), version = "0.0.0", title, description, websiteUrl } = config;
-  const { limits, path, hosts, origins } = config;
+  const { limits, path, hosts, origins, streams } = config;
   return {
-    ...{ name, version, title, description, websiteUrl, limits, path, hosts, origins },
+    ...{ name, version, title, description, websiteUrl, limits, path, hosts, origins, streams },
     instructions: typeof instructions === "object" ? await readInstructions(main, instructions.file) : instructions,
     secret: secret && await withKey(main, ["secret"], () => parseTemplate(secret, readEnv).fill(() => "")),
   };

@@ -110,11 +110,27 @@ export function readRequirements(
 /** The default mode of elicitation. A client that declares no mode supports this mode. */
 export const FORM = "elicitation.form";
 
+/** Key under which capabilities store the reason why the server ignores the capability to answer questions. */
+export const WITHHELD: unique symbol = Symbol();
+
+/**
+ * Returns a client's capabilities without the capability to answer questions. `reason` completes the error message
+ * "Cannot …: ".
+ */
+export function withholdQuestions(capabilities: ClientCapabilities, reason: string): ClientCapabilities {
+  const { elicitation, sampling, roots, ...others } = capabilities;
+  return { ...others, ...elicitation || sampling || roots ? { [WITHHELD]: reason } : {} };
+}
+
 /**
  * Throws an error that lists the missing capabilities if the client did not declare all required capabilities. `action`
  * completes the error message "Cannot …".
  */
-export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
+export function requireCapabilities(
+  has: ClientCapabilities & { readonly [WITHHELD]?: string },
+  needs: readonly string[],
+  action: string,
+): void {
   const missing: Record<string, Params> = {};
   for (const need of needs) {
     // Join the remaining parts, because an extension's id contains dots.
@@ -127,7 +143,7 @@ export function requireCapabilities(has: ClientCapabilities, needs: readonly str
   if (!Object.keys(missing).length) return;
   throw new McpError(
     MISSING_CAPABILITY,
-    `Cannot ${action}: the client did not declare ${JSON.stringify(missing)}`,
+    `Cannot ${action}: ${has[WITHHELD] ?? `the client did not declare ${JSON.stringify(missing)}`}`,
     { requiredCapabilities: missing },
   );
 }

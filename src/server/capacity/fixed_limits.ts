@@ -151,14 +151,6 @@ export interface FixedLimits {
      */
     readonly openAfterMs: number;
     /**
-     * Time without data after which the server writes a comment to a stream.
-     *
-     * Reason: Bun closes a stream after 10 seconds without data.
-     *
-     * Exceeded: the server writes a comment.
-     */
-    readonly heartbeatMs: number;
-    /**
      * Number of unread events on one HTTP stream.
      *
      * Reason: without backpressure, a handler that sends faster than the client reads would fill the memory.
@@ -198,15 +190,6 @@ export interface FixedLimits {
   };
   /** HTTP sessions, in revisions with sessions. */
   readonly sessions: {
-    /**
-     * Number of sessions of one client whose state is in memory. The bound does not apply to a client that has neither
-     * a principal nor a known address.
-     *
-     * Reason: each window of an application can open a session, and some applications never end their sessions.
-     *
-     * Exceeded: as for `connections.sessions`, but the server evicts a session of this client.
-     */
-    readonly openPerClient: number;
     /**
      * Size of what a client says about itself in `clientInfo`, apart from its name, version and title, as JSON in bytes.
      *
@@ -448,14 +431,12 @@ export const FIXED_LIMITS: FixedLimits = {
   },
   streams: {
     openAfterMs: 25,
-    heartbeatMs: 8000,
     waitingTexts: 256,
     waitingCharacters: 8192,
     writeMs: 30_000,
     watchedUris: 1000,
   },
   sessions: {
-    openPerClient: 256,
     clientInfoBytes: 1024,
     lifeMs: 86_400_000,
   },

@@ -131,10 +131,10 @@ export interface Limits {
      */
     readonly streamsPerClient: number;
     /**
-     * Number of HTTP sessions whose state is in memory, in revisions with sessions. One client may have 256 such
-     * sessions. In addition, the server remembers the ids of 256 ended sessions per client, and of 65,536 for all
-     * clients. If a client ends more sessions, the server forgets the client's oldest ended session, and
-     * the observer gets a `limit` event with the name `sessions.ended`.
+     * Number of HTTP sessions whose state is in memory, in revisions with sessions. In addition, the server remembers
+     * the ids of 256 ended sessions per client, and of 65,536 for all clients. If a client ends more sessions, the
+     * server forgets the client's oldest ended session, and the observer gets a `limit` event with the name
+     * `sessions.ended`.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
      * has at most 16,384 characters. Ended sessions do not count, because together they use at most 20 MB.
@@ -151,6 +151,31 @@ export interface Limits {
      * Exceeded: HTTP 404, code -32600. The client must initialize a new session.
      */
     readonly sessionIdleMs: number;
+  };
+  /** Event streams over HTTP. */
+  readonly streams: {
+    /**
+     * Time without data after which the server writes a comment to a stream, at least 1,000. Choose a time below the
+     * idle timeouts of proxies and runtimes, such as `timeout server` of HAProxy. Bun closes a stream after 10 seconds
+     * without data. With `Infinity`, the server writes no comments, and may not notice that a client has disconnected.
+     *
+     * Exceeded: the server writes a comment.
+     */
+    readonly heartbeatMs: number;
+  };
+  /** HTTP sessions, in revisions with sessions. */
+  readonly sessions: {
+    /**
+     * Number of sessions of one client whose state is in memory. A gateway that opens sessions for many users from one
+     * address is one client, unless the server has `auth`, or `proxies` contains the gateway. If each of the sessions
+     * has a stream, raise `connections.streamsPerClient` too. The limit does not apply to a client that has neither a
+     * principal nor a known address.
+     *
+     * Together: all clients share `connections.sessions` and `memory`.
+     *
+     * Exceeded: as for `connections.sessions`, but the server evicts a session of this client.
+     */
+    readonly openPerClient: number;
   };
   /** Memory that the server uses for its clients. */
   readonly memory: {
@@ -231,6 +256,12 @@ export const LIMITS: Limits = {
     sessions: 10_000,
     sessionIdleMs: 1_800_000,
   },
+  streams: {
+    heartbeatMs: 8000,
+  },
+  sessions: {
+    openPerClient: 256,
+  },
   memory: {
     bytes: 256 * 1024 * 1024,
     bytesPerClient: 64 * 1024 * 1024,
@@ -259,12 +290,17 @@ export function readLimits(changes: TestLimits = {}): Bounds {
   return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
-const LIMIT: OptionRule = {
-  findProblem: (value) =>
-    typeof value === "number" && value > 0
-      ? undefined
-      : `is ${show(value)}; it must be a number above 0, or Infinity to disable the limit`,
-};
+function findProblem(value: unknown): string | undefined {
+  return typeof value === "number" && value > 0
+    ? undefined
+    : `is ${show(value)}; it must be a number above 0, or Infinity to disable the limit`;
+}
+
+/** Rejects a heartbeat that is probably a number of seconds. */
+function findHeartbeatProblem(value: unknown): string | undefined {
+  const short = Number(value) < 1000 ? `is ${show(value)}; it must be at least 1000 milliseconds` : undefined;
+  return findProblem(value) ?? short;
+}
 
 /** The remedy for bounds that no option changes. */
 const FIXED = "this bound is fixed; remove it";
@@ -276,12 +312,16 @@ const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS));
 const KNOWN: KnownOptions = {
   names: Object.fromEntries(groups.map(([group, limits]) => [
     group,
-    { names: fill(limits, () => LIMIT), elsewhere: fill(fixed.get(group), () => FIXED) },
+    { names: fill(limits, toRule), elsewhere: fill(fixed.get(group), () => FIXED) },
   ])),
   // The limits of all clients together take precedence over the limits per tenant, which have the same names.
   hints: Object.assign({}, ...groups.toReversed().map(([group, limits]) => fill(limits, (name) => `${group}.${name}`))),
   elsewhere: fill(FIXED_LIMITS, () => FIXED),
 };
+
+function toRule(name: string): OptionRule {
+  return { findProblem: name === "heartbeatMs" ? findHeartbeatProblem : findProblem };
+}
 
 function fill<V>(names: object = {}, toValue: (name: string) => V): Readonly<Record<string, V>> {
   return Object.fromEntries(Object.keys(names).map((name) => [name, toValue(name)]));

@@ -35,6 +35,10 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly pathParams?: ReadPathParams;
   /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
+  /** Time at which the server was created, in milliseconds since 1970. */
+  readonly createdAt: number;
+  /** Whether HTTP responses can be event streams. */
+  readonly streams: boolean;
   /**
    * Runs the `admit` option for a request. Returns a promise only if the option is asynchronous, or its code is not
    * loaded yet. If the option refuses the request, throws the error that the client receives.

@@ -48,6 +48,18 @@ Deno.test("a file with comments, trailing commas and a byte order mark is parsed
   });
 });
 
+Deno.test("streams and limits of streams and sessions can be set", async () => {
+  const limits = { streams: { heartbeatMs: 2000 }, sessions: { openPerClient: 1000 } };
+  await withFolder({ "mcp.jsonc": { name: "quiet", tools: { a: tool }, streams: false, limits } }, async (folder) => {
+    const { server } = await load(`${folder}/mcp.jsonc`);
+    await using client = await connectTest(server, { era: "legacy" });
+    assertEquals(client.handshake?.capabilities, { tools: { listChanged: false } });
+    await server.close();
+  });
+  const short = { limits: { streams: { heartbeatMs: 5 } } };
+  assertEquals(await findError({ "mcp.jsonc": short }), sentence("limits.streams.heartbeatMs"));
+});
+
 Deno.test("a server without a name gets the name of its folder", async () => {
   await withFolder({ "my files/mcp.jsonc": {} }, async (folder) => {
     const { server } = await load(`${folder}/my files/mcp.jsonc`);

@@ -7,6 +7,8 @@ import { INVALID_PARAMS, McpError } from "../../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
 import type { Implementation } from "../../../core/protocol/types.ts";
 import { FIXED_LIMITS } from "../../capacity/fixed_limits.ts";
+import type { Link } from "../../call/link.ts";
+import { toAnnounced } from "../../engine/announced.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
@@ -63,10 +65,14 @@ function copyStart(text: string, length: number): string {
 }
 
 /** Returns the result of `initialize` for a negotiated session. */
-export function toAgreement({ core, registry }: Engine, { version }: SessionInfo): Result {
+export function toAgreement(
+  { core, registry }: Engine,
+  { version }: SessionInfo,
+  link: Pick<Link, "transport">,
+): Result {
   return {
     protocolVersion: version,
-    capabilities: { ...toCapabilities(registry), logging: core.can.logging ? {} : undefined },
+    capabilities: toAnnounced(core, link, toCapabilities(registry)),
     serverInfo: core.identity,
     instructions: core.instructions,
   };

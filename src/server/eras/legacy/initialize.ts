@@ -62,7 +62,7 @@ export async function initialize(
     const home: Pick<Session, "data"> = {};
     const outcome = runs
       ? await agree(parts, received, { client, home, observed })
-      : { result: toAgreement(parts.engine, client) };
+      : { result: toAgreement(parts.engine, client, link) };
     if (!outcome) {
       observed?.cancel();
       return {};
@@ -100,7 +100,7 @@ async function agree(
   const run = () => {
     const data = readSessionData(core, call);
     if (data !== undefined) home.data = [data];
-    return toAgreement(parts.engine, client);
+    return toAgreement(parts.engine, client, link);
   };
   return await scheduler.run(call, { run });
 }

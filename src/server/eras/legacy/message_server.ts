@@ -53,6 +53,7 @@ export class MessageServer {
   }
 
   serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
+    session.watch?.receive(message);
     switch (message.kind) {
       case "request":
         return this.#parts.pipeline.answer(this.#dialectOf(session), message, link);
@@ -64,7 +65,7 @@ export class MessageServer {
         this.observe(message, link, session);
         if (!session.inFlight.notify(message)) {
           // A cancellation does not show to which era its call belongs.
-          link.inFlight.notify(message);
+          if (!link.inFlight.notify(message)) session.watch?.findLostCancellation();
           return session.shared ? this.#relay(session, { message, link }) : {};
         }
         return this.#notifyExtension(session, message, link) ?? {};
@@ -86,7 +87,7 @@ export class MessageServer {
   // the sender needs the rights to this call.
   #receiveResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
     const asking = session.requests.find(message);
-    if (!asking && !session.shared) return {};
+    if (!asking && !session.shared) return session.watch?.findLostAnswer(message.id).then(() => ({})) ?? {};
     const isSameCaller = asking && isFromSameCaller(asking, link);
     if (!isSameCaller || this.#parts.engine.core.admit) return this.#checkResponse(session, message, link);
     session.requests.answer(message);

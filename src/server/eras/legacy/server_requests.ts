@@ -10,7 +10,6 @@ import type { Principal } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import type { HandlerCall } from "../../call/handler_call.ts";
 import type { Question } from "../../call/question.ts";
-import type { SharedSession } from "../../engine/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 import { toHandlerCall } from "./handler_calls.ts";
 
@@ -26,17 +25,22 @@ export interface Asking {
   readonly principal?: Principal;
 }
 
+/** Creates the ids of requests in a session that several instances serve. */
+interface QuestionIds {
+  makeQuestionId(call: HandlerCall): Promise<string>;
+}
+
 /** The pending requests to a session's client. */
 export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, Waiting>();
-  readonly #shared?: SharedSession;
+  readonly #ids?: QuestionIds;
   /** Number of responses whose sender is being checked. */
   checking = 0;
 
-  constructor(core: Core, shared?: SharedSession) {
+  constructor(core: Core, ids?: QuestionIds) {
     this.#core = core;
-    this.#shared = shared;
+    this.#ids = ids;
   }
 
   /** Whether a request waits for its response. */
@@ -55,8 +59,8 @@ export class ServerRequests {
   }
 
   // Create the ids one after another, so that the server sends requests in the order in which handlers make them.
-  #makeId(shared: SharedSession, call: HandlerCall): Promise<string> {
-    const make = () => shared.makeQuestionId(call);
+  #makeId(ids: QuestionIds, call: HandlerCall): Promise<string> {
+    const make = () => ids.makeQuestionId(call);
     return this.#id = this.#id.then(make, make);
   }
 
@@ -74,10 +78,10 @@ export class ServerRequests {
     }
     const { limits: { calls }, ticker } = this.#core;
     const asking = { call: toHandlerCall(call.method, call.params, call.reads), principal: call.principal };
-    // If instances share a session, seal the id: the instance that receives the response opens the id to find the
-    // instance that sent the request. Other ids are random, so that a response to an earlier session on the same
+    // If several instances can receive the response, seal the id: the instance that receives the response opens the id
+    // to find the instance that sent the request. Other ids are random, so that a response to an earlier session on the same
     // connection never matches.
-    const id = this.#shared ? await this.#makeId(this.#shared, asking.call) : `ask-${crypto.randomUUID()}`;
+    const id = this.#ids ? await this.#makeId(this.#ids, asking.call) : `ask-${crypto.randomUUID()}`;
     if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {

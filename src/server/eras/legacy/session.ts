@@ -9,8 +9,10 @@ import type { Notification, Response } from "../../../core/protocol/jsonrpc.ts";
 import { toBytes } from "../../../core/protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../capacity/account.ts";
 import { CancelError } from "../../call/cancel_error.ts";
+import { canStream } from "../../engine/announced.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Link, Reply } from "../../call/link.ts";
+import { withholdQuestions } from "../../call/question.ts";
 import { keep } from "../../capacity/charges.ts";
 import { toMarkTtl } from "../../engine/marking.ts";
 import type { SessionEvent } from "../../call/observer.ts";
@@ -18,6 +20,7 @@ import type { SessionState, SharedSession } from "../../engine/store.ts";
 import type { Sweep } from "../../../core/timers.ts";
 import { freezeJson } from "../../call/session_data.ts";
 import { mayCall } from "./call_access.ts";
+import { LostMessages, SessionWatch } from "./lost_messages.ts";
 import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
@@ -106,6 +109,7 @@ export class Sessions {
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
+  readonly #lost?: LostMessages;
   /**
    * Ids that this process created and that no request has used yet. For these ids, the observer receives "created"
    * instead of "resumed".
@@ -117,7 +121,8 @@ export class Sessions {
     const { engine: { core, accounts }, versions } = parts;
     this.#parts = parts;
     this.#core = core;
-    this.#ids = new SessionIds(core, versions);
+    this.#lost = LostMessages.of(core);
+    this.#ids = new SessionIds(core, versions, this.#lost);
     this.#accounts = accounts;
     this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
@@ -177,7 +182,8 @@ export class Sessions {
   // Adds the session of an opened id, unless the session has ended or another request has added the session in the
   // meantime.
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
-    const { info: info, leftMs, data } = opened;
+    const { leftMs, data } = opened;
+    const info = canStream(this.#core, link) ? opened.info : withoutQuestions(opened.info);
     if (shared?.isEnded) return;
     // Two requests may open the same session concurrently. Both requests get the session that was added first. If that
     // session has ended, neither request gets a session.
@@ -198,6 +204,7 @@ export class Sessions {
         notify: (text, key) => streams.listener?.notify?.(text, key),
         transport: link.transport,
         shared,
+        watch: this.#lost && new SessionWatch(this.#core, this.#lost, opened.isForeign),
       }),
       id,
       held: toHeld(id),
@@ -254,14 +261,18 @@ export class Sessions {
    * may make the call to which the stream belongs. Returns when the connection should close.
    */
   async attach(session: HttpSession, link: Link): Promise<Reply> {
-    const { client, streams } = session;
+    const { client, streams, watch } = session;
+    let stopWatching: (() => void) | undefined;
     try {
       await this.#core.admit?.({ method: "GET", link, client, pathParams: this.#core.pathParams });
+      stopWatching = watch?.watchStream();
       const lastEvent = link.headers?.get("last-event-id") ?? null;
       await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};
     } catch (error) {
       return refuseAccess(this.#core, link, client, error);
+    } finally {
+      stopWatching?.();
     }
   }
 
@@ -339,6 +350,7 @@ export class Sessions {
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
+    if (this.#lost && why === "evicted") this.#lost.hasEvicted = true;
     endSubscriptions(session);
     const { id = "" } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;
@@ -374,6 +386,13 @@ export class Sessions {
     session.shared.retire();
   }
 }
+
+function withoutQuestions(info: SessionInfo): SessionInfo {
+  return { ...info, capabilities: withholdQuestions(info.capabilities, NO_QUESTIONS) };
+}
+
+const NO_QUESTIONS = "in a session, requests to the client need event streams, which this server does not send " +
+  "(streams: false); use a client of revision 2026-07-28, or a platform with streams";
 
 const SWEEP_MS = 60_000;
 

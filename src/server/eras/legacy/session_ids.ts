@@ -10,6 +10,7 @@ import type { Core } from "../../engine/core.ts";
 import type { Link } from "../../call/link.ts";
 import { openVersioned, sealVersioned } from "../../call/versioned_seal.ts";
 import { warnOfForeign } from "../../call/foreign_values.ts";
+import type { LostMessages } from "./lost_messages.ts";
 import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
@@ -23,6 +24,8 @@ interface Sealed {
   readonly p?: string;
   /** The value that the server's `sessionData` function returned. */
   readonly d?: unknown;
+  /** The process that has created the id, if instances share the secret, but no store. */
+  readonly n?: string;
 }
 
 /** The contents of an id, except the result of the negotiation. */
@@ -38,16 +41,20 @@ export interface OpenedId {
   readonly data: unknown;
   /** Milliseconds until the session expires. */
   readonly leftMs: number;
+  /** Whether another instance has created the session while this instance was running. */
+  readonly isForeign: boolean;
 }
 
 /** Seals and opens the ids of one server. */
 export class SessionIds {
   readonly #core: Core;
   readonly #versions: readonly Version[];
+  readonly #lost?: LostMessages;
 
   /** `versions` are the revisions whose ids can be opened. */
-  constructor(core: Core, versions: readonly Version[]) {
+  constructor(core: Core, versions: readonly Version[], lost?: LostMessages) {
     this.#core = core;
+    this.#lost = lost;
     this.#versions = versions;
   }
 
@@ -61,7 +68,15 @@ export class SessionIds {
   ): Promise<string> {
     const start = this.#core.ticker.clock.date();
     const seal = async (i: Implementation | undefined) => {
-      const sealed: Sealed = { t: start, v: version, i, c: capabilities, p: principal, d: data };
+      const sealed: Sealed = {
+        t: start,
+        v: version,
+        i,
+        c: capabilities,
+        p: principal,
+        d: data,
+        n: this.#lost?.instance,
+      };
       const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
       return id.length <= MAX_ID ? id : undefined;
     };
@@ -89,7 +104,8 @@ export class SessionIds {
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
     const info = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    return { info, data: sealed.d, leftMs };
+    const isForeign = this.#lost?.isForeign(sealed.n, sealed.t) ?? false;
+    return { info, data: sealed.d, leftMs, isForeign };
   }
 }
 

@@ -5,11 +5,20 @@
  * @see specification/2025-11-25/server/utilities/logging
  * @see specification/2025-11-25/server/resources (Subscriptions)
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy, withLimits } from "../../../core/protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  McpError,
+  METHOD_NOT_FOUND,
+  quote,
+  toBusy,
+  withLimits,
+} from "../../../core/protocol/errors.ts";
 import type { Result } from "../../../core/protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../../core/protocol/types.ts";
 import { toBytes } from "../../../core/protocol/weight.ts";
 import type { Call } from "../../call/call.ts";
+import { canStream } from "../../engine/announced.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { Runner } from "../../visibility/feature.ts";
 import type { Core } from "../../engine/core.ts";
@@ -25,7 +34,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
     case "ping":
       return { run: () => EMPTY };
     case "logging/setLevel":
-      if (!core.can.logging) return;
+      if (!core.can.logging || !canStream(core, call.link)) return;
       return {
         run() {
           const level = readLevel(params.level);
@@ -33,6 +42,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
         },
       };
     case "resources/subscribe":
+      if (!canStream(core, call.link)) throw new McpError(METHOD_NOT_FOUND, NO_STREAMS);
       if (!registry.capabilities.resources?.subscribe) return;
       return {
         run() {
@@ -48,7 +58,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
         },
       };
     case "resources/unsubscribe":
-      if (!registry.capabilities.resources?.subscribe) return;
+      if (!canStream(core, call.link) || !registry.capabilities.resources?.subscribe) return;
       return {
         run() {
           const uri = readUri(params.uri);
@@ -109,6 +119,9 @@ export function applyState(session: Session, { level, uris = [] }: SessionState,
 
 const WATCHED = "streams.watchedUris";
 const TOO_MANY = `Cannot subscribe: this session watches too many resources, or their URIs are too long (${WATCHED})`;
+
+const NO_STREAMS =
+  "Cannot subscribe: this server sends no event streams over HTTP (streams: false); read the resource again instead";
 
 const NO_SESSION = "Cannot subscribe: without an Mcp-Session-Id header, the server has no stream for notifications";
 

@@ -10,6 +10,7 @@ import { InFlight } from "../../call/in_flight.ts";
 import type { CancelReason, Observer, SessionEvent, TransportName } from "../../call/observer.ts";
 import type { Dialect } from "../../engine/pipeline.ts";
 import type { SharedSession } from "../../engine/store.ts";
+import type { SessionWatch } from "./lost_messages.ts";
 import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
@@ -41,6 +42,8 @@ export interface Session {
   /** The running calls of the session. Request ids are unique among these calls. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
+  /** Detects messages for other instances. `undefined` if there are no other instances, or if they share a store. */
+  readonly watch?: SessionWatch;
   /** The resumable streams. `undefined` for a session without an id. */
   readonly streams?: Streams;
   /** The state that all instances share. `undefined` if the server has no store or the session has no id. */
@@ -64,9 +67,9 @@ export function createSession(
   client: SessionInfo,
   known:
     & Pick<Session, "account" | "notify" | "transport">
-    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,
+    & Partial<Pick<Session, "caller" | "inFlight" | "shared" | "watch">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport, shared, watch } = known;
   return {
     // The log level is `info` until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
@@ -74,8 +77,9 @@ export function createSession(
     principal: caller?.id,
     caller,
     inFlight,
-    requests: new ServerRequests(core, shared),
+    requests: new ServerRequests(core, shared ?? watch),
     shared,
+    watch,
     watched: new Map(),
     notify,
     account,

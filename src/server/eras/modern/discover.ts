@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/discover
  */
+import { toAnnounced } from "../../engine/announced.ts";
 import type { Engine } from "../../engine/era.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
 import { META_SERVER, VERSION } from "./meta_keys.ts";
@@ -11,9 +12,9 @@ import { META_SERVER, VERSION } from "./meta_keys.ts";
 export function discover({ core, registry }: Engine): Method {
   return toMethod({
     cache: { ttlMs: 0, scope: "public" },
-    run: () => ({
+    run: ({ link }) => ({
       supportedVersions: [VERSION],
-      capabilities: { ...registry.capabilities, logging: core.can.logging ? {} : undefined },
+      capabilities: toAnnounced(core, link, registry.capabilities),
       instructions: core.instructions,
       _meta: { [META_SERVER]: core.identity },
     }),

@@ -3,7 +3,14 @@
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  */
-import { INVALID_PARAMS, McpError, nameLimits, toBusy, withLimits } from "../../../core/protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  McpError,
+  METHOD_NOT_FOUND,
+  nameLimits,
+  toBusy,
+  withLimits,
+} from "../../../core/protocol/errors.ts";
 import {
   isObject,
   type Params,
@@ -16,6 +23,7 @@ import { toBytes } from "../../../core/protocol/weight.ts";
 import type { Call } from "../../call/call.ts";
 import { CancelError } from "../../call/cancel_error.ts";
 import type { Change } from "../../visibility/changes.ts";
+import { canStream } from "../../engine/announced.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { Published } from "../../call/lives.ts";
 import type { ListenKey, Runner } from "../../visibility/feature.ts";
@@ -101,12 +109,16 @@ export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
 }
 
+const NO_STREAMS =
+  "Cannot open the subscription: this server sends no event streams over HTTP (streams: false); list or read again instead";
+
 /**
  * Opens a subscription. When the subscription has ended, resolves to its result, or to `undefined` if the client gets
  * no result.
  */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
+  if (!canStream(engine.core, link)) throw new McpError(METHOD_NOT_FOUND, NO_STREAMS);
   const wanted = call.params.notifications;
   if (!isObject(wanted)) throw invalid("params.notifications is not an object");
   const read = readFilter(engine, wanted);

@@ -119,13 +119,14 @@ export class Exchange implements Link {
 
   wait(events?: LinkEvents): void {
     if (events) this.#events = events;
+    if (!this.#parts.core.streams) return;
     if (this.#buffered === undefined && !this.#stream && !this.#isOver) this.#parts.waiting.add(this);
   }
 
   // Starts the response. If the client does not accept event streams, the response is JSON, and white space before the
   // JSON serves as heartbeats.
   open(): void {
-    if (this.#stream || this.#isOver) return;
+    if (this.#stream || this.#isOver || !this.#parts.core.streams) return;
     this.#parts.waiting.delete(this);
     const buffered = this.#buffered ?? this.#toOpening();
     const stream = this.#stream = this.#parts.streams.create({

@@ -7,6 +7,7 @@ import type { Incoming } from "../../../core/protocol/jsonrpc.ts";
 import { NOT_UTF8, parseMessage } from "../../../core/protocol/message_parser.ts";
 import type { Account } from "../../capacity/account.ts";
 import { Aging } from "../../../core/aging.ts";
+import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Reply } from "../../call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
@@ -62,7 +63,7 @@ export class Endpoint {
     this.#engine = engine;
     this.#era = era;
     this.#options = options;
-    this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
+    this.#allow = !era.attach ? "POST" : engine.core.streams ? "GET, POST, DELETE" : "POST, DELETE";
     this.#callers = new Callers(engine.core, options);
     this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
     this.#streams = new EventStreams(engine.core);
@@ -119,9 +120,12 @@ export class Endpoint {
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
     const accept = headers.get("Accept");
-    const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
+    let accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
-    const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
+    if (!this.#engine.core.streams) accepts = { ...accepts, stream: false };
+    const refusal = method === "POST"
+      ? checkPost(headers, accepts, this.#engine.core)
+      : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
     const exchange = new Exchange(caller, accepts, this.#exchanges);
     return new Promise((respond) => {
@@ -182,8 +186,10 @@ export class Endpoint {
 
   // Checks a request whose method is not POST. Returns a refusal unless the era serves this method.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
-    if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
-      const message = toMessage(`method ${method.slice(0, 20)} is not allowed; use ${this.#allow}`);
+    const { streams } = this.#engine.core;
+    if (!this.#era.attach || !(method === "GET" && streams || method === "DELETE")) {
+      const why = streams || method !== "GET" ? "" : ", because this server sends no event streams (streams: false)";
+      const message = toMessage(`method ${method.slice(0, 20)} is not allowed${why}; use ${this.#allow}`);
       return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
     }
     if (method === "GET" && !(accepts.stream && headers.get("accept")?.trim())) {
@@ -199,7 +205,7 @@ export class Endpoint {
   }
 }
 
-function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
+function checkPost(headers: Headers, accepts: Accepts, { streams }: Pick<Core, "streams">): Refusal | undefined {
   const type = headers.get("Content-Type");
   if (type !== "application/json" && !isJsonType(type)) {
     return {
@@ -214,7 +220,8 @@ function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
     return { status: 415, message, reason: "content_encoding" };
   }
   if (!accepts.json && !accepts.stream) {
-    const message = toMessage("the Accept header must list application/json and text/event-stream");
+    const types = streams ? "application/json and text/event-stream" : "application/json (streams: false)";
+    const message = toMessage(`the Accept header must list ${types}`);
     return { status: 406, message, reason: "accept" };
   }
 }

@@ -124,6 +124,9 @@ export function httpSse(
   checkOptions("serve HTTP+SSE", options, OPTIONS);
   const { path = "/sse", messages = "/messages" } = options;
   const { find, http } = server[INTERNALS];
+  if (!http.core.streams) {
+    throw new TypeError("Cannot serve HTTP+SSE: the server has streams: false; omit this option, or omit httpSse");
+  }
   for (const each of [path, messages]) find ? checkTemplate(each, http.path) : readPath(each);
   const streams = new SseStreams(server, { path, messages });
   http.ended.then(() => streams.close());

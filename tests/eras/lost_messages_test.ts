@@ -1,0 +1,248 @@
+// Instances that share a secret but no store warn once of an answer, a cancellation and a stream that reach the wrong
+// instance. Ordinary late messages, and messages that a client makes up, cause no warning.
+import { assert, assertEquals } from "@std/assert";
+import { z } from "zod";
+import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
+import { gate, textOf, turn, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+import { collectWarnings } from "../support/warnings.ts";
+
+const URL_ = "http://localhost/mcp";
+const MINUTE = 60_000;
+const form = z.object({ name: z.string() });
+const answer = { action: "accept", content: { name: "Ada" } };
+
+/** An instance of the server. */
+interface Instance {
+  readonly server: Server;
+  /** Posts a message in a session. */
+  post(session: string | undefined, message: object): Promise<Response>;
+  /** Begins a session. */
+  begin(): Promise<string>;
+  /** Calls the tool that asks a question. Returns the id of the question, and the result. */
+  ask(session: string): Promise<{ readonly id: string; readonly result: Promise<string> }>;
+  /** Opens the stream of a session. */
+  listen(session: string): Promise<Response>;
+}
+
+function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance {
+  const { pass } = gate();
+  const ask = tool({
+    name: "ask",
+    run: async (_input, ctx) => `${(await ctx.elicit("name", { message: "Name?", schema: form })).content?.name}`,
+  });
+  const hold = tool({ name: "hold", run: () => pass });
+  const server = createServer({
+    name: "lost",
+    version: "1.0.0",
+    handlers: [ask, hold],
+    secret: "s".repeat(32),
+    clock,
+    ...options,
+  });
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const post = (session: string | undefined, message: object) =>
+    server.fetch(
+      new Request(URL_, {
+        method: "POST",
+        headers: { ...headers, ...session && { "mcp-session-id": session } },
+        body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+      }),
+    );
+  return {
+    server,
+    post,
+    async begin() {
+      const clientInfo = { name: "c", version: "1" };
+      const params = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo };
+      const response = await post(undefined, { id: 0, method: "initialize", params });
+      await response.body?.cancel();
+      return response.headers.get("mcp-session-id") ?? "";
+    },
+    async ask(session) {
+      const { body } = await post(session, { id: 7, method: "tools/call", params: { name: "ask", arguments: {} } });
+      const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      const readTo = async (pattern: RegExp): Promise<string> => {
+        for (;;) {
+          const found = pattern.exec(text)?.[1];
+          if (found !== undefined) return found;
+          const { done, value } = await reader?.read() ?? { done: true };
+          if (done) throw new Error(`the stream ended: ${text}`);
+          text += value;
+        }
+      };
+      const id = await readTo(/"id":"(ask-[^"]*)"/);
+      return { id, result: readTo(/"id":7,(.*)\n/) };
+    },
+    listen: (session) =>
+      server.fetch(new Request(URL_, { headers: { accept: "text/event-stream", "mcp-session-id": session } })),
+  };
+}
+
+/** Starts two instances, runs a function, and returns the warnings. */
+async function warningsOf(
+  run: (a: Instance, b: Instance, clock: FakeClock) => Promise<void>,
+  options: Partial<ServerOptions> = {},
+): Promise<string[]> {
+  const clock = fakeClock();
+  const [a, b] = [start(clock, options), start(clock, options)];
+  const warnings = await collectWarnings(() => run(a, b, clock));
+  const closing = [a, b].map(({ server }) => server.close());
+  await clock.advance(MINUTE);
+  await Promise.all(closing);
+  return warnings;
+}
+
+async function status(response: Promise<Response>): Promise<number> {
+  const { status, body } = await response;
+  await body?.cancel();
+  return status;
+}
+const cancel = { method: "notifications/cancelled", params: { requestId: 9 } };
+const ping = { id: 1, method: "ping" };
+
+Deno.test("an answer to a question of another instance causes one warning, and the asking instance still takes an answer", async () => {
+  const warnings = await warningsOf(async (a, b) => {
+    const session = await a.begin();
+    for (let i = 0; i < 3; i++) {
+      const { id, result } = await a.ask(session);
+      assertEquals(await status(b.post(session, { id, result: answer })), 202);
+      assertEquals(await status(a.post(session, { id, result: answer })), 202);
+      assert((await result).includes("Ada"));
+    }
+  });
+  assertEquals(warnings, [sentence("answer", "lost")]);
+});
+
+Deno.test("late answers, answers to an earlier process, and ids that a client makes up cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    const session = await a.begin();
+    const { id, result } = await a.ask(session);
+    await clock.advance(2000);
+    assert((await result).includes("calls.answerMs"));
+    assertEquals(await status(a.post(session, { id, result: answer })), 202);
+    const made = ["ask-1", "x", `ask-${crypto.randomUUID()}`, `ask-${"a".repeat(120)}`, `${id}x`, id.slice(0, -1), 5];
+    for (const each of made) {
+      for (const instance of [a, b]) assertEquals(await status(instance.post(session, { id: each, result: {} })), 202);
+    }
+    const later = start(clock);
+    assertEquals(await status(later.post(session, { id, result: answer })), 202);
+    await later.server.close();
+  }, { limits: { calls: { answerMs: 1000 } } });
+  assertEquals(warnings, []);
+});
+
+Deno.test("a cancellation that is the first request of a session of another instance causes one warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    await clock.advance(MINUTE);
+    for (let i = 0; i < 3; i++) {
+      const session = await a.begin();
+      assertEquals(await status(b.post(session, { method: "notifications/initialized" })), 202);
+      assertEquals(await status(b.post(session, cancel)), 202);
+    }
+  });
+  assertEquals(warnings, [sentence("cancel", "lost")]);
+});
+
+Deno.test("ordinary late cancellations cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    const early = await a.begin();
+    assertEquals(await status(b.post(early, cancel)), 202);
+    await clock.advance(MINUTE);
+    const session = await a.begin();
+    // The instance that has created the session.
+    assertEquals(await status(a.post(session, cancel)), 202);
+    // A load balancer with sticky sessions sends everything after initialize to one instance.
+    assertEquals(await status(b.post(session, ping)), 200);
+    assertEquals(await status(b.post(session, cancel)), 202);
+    // A cancellation of a running call.
+    const other = await a.begin();
+    const held = b.post(other, { id: 9, method: "tools/call", params: { name: "hold", arguments: {} } });
+    await turn(5);
+    assertEquals(await status(b.post(other, cancel)), 202);
+    await (await held).body?.cancel();
+  });
+  assertEquals(warnings, []);
+});
+
+Deno.test("a stream without other messages in a session of another instance causes one warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    await clock.advance(MINUTE);
+    const streams = [];
+    for (let i = 0; i < 3; i++) {
+      const session = await a.begin();
+      assertEquals(await status(a.post(session, { method: "notifications/initialized" })), 202);
+      streams.push(await b.listen(session));
+    }
+    await clock.advance(6000);
+    for (const { body } of streams) await body?.cancel();
+  });
+  assertEquals(warnings, [sentence("stream")]);
+});
+
+Deno.test("ordinary streams cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    const streams = [await b.listen(await a.begin())];
+    await clock.advance(MINUTE);
+    // A stream on the instance that has created the session.
+    streams.push(await a.listen(await a.begin()));
+    // Sticky sessions, also if the stream comes first.
+    const [first, second, short] = [await a.begin(), await a.begin(), await a.begin()];
+    await status(b.post(first, { method: "notifications/initialized" }));
+    streams.push(await b.listen(first), await b.listen(second));
+    await status(b.post(second, { method: "notifications/initialized" }));
+    // A stream that ends soon.
+    await (await b.listen(short)).body?.cancel();
+    await clock.advance(MINUTE);
+    for (const { body } of streams) await body?.cancel();
+  });
+  assertEquals(warnings, []);
+});
+
+Deno.test("the first messages of a session after its state was evicted cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    await clock.advance(MINUTE);
+    const [first, second] = [await a.begin(), await a.begin()];
+    for (const session of [first, second]) assertEquals(await status(b.post(session, ping)), 200);
+    assertEquals(await status(b.post(first, cancel)), 202);
+    const stream = await b.listen(second);
+    await clock.advance(6000);
+    await stream.body?.cancel();
+  }, { limits: { connections: { sessions: 1 } } });
+  assertEquals(warnings, []);
+});
+
+Deno.test("instances with a store pass messages on, and cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b, clock) => {
+    await clock.advance(MINUTE);
+    const session = await a.begin();
+    const { id, result } = await a.ask(session);
+    const stream = await b.listen(session);
+    assertEquals(await status(b.post(session, cancel)), 202);
+    assertEquals(await status(b.post(session, { id, result: answer })), 202);
+    await until(async () => {
+      await clock.advance(100);
+      return await Promise.race([result.then(() => true), turn().then(() => false)]);
+    }, "the answer arrives");
+    await clock.advance(6000);
+    await stream.body?.cancel();
+  }, { store: memoryStore() });
+  assertEquals(warnings, []);
+});
+
+Deno.test("clients of 2026-07-28, and clients over stdio, cause no warning", async () => {
+  const warnings = await warningsOf(async (a, b) => {
+    for (const { server } of [a, b]) {
+      for (const [era, transport] of [["modern", "memory"], ["modern", "pipe"], ["legacy", "pipe"]] as const) {
+        await using client = await connectTest(server, { era, transport, onElicit: () => answer as never });
+        assertEquals(textOf(await client.callTool("ask")), "Ada");
+        await client.notify("notifications/cancelled", { requestId: 99 });
+        await client.callTool("ask");
+      }
+    }
+  });
+  assertEquals(warnings, []);
+});

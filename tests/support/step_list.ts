@@ -28,6 +28,8 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
   "docs:folders": "writes a table of a page; a test compares it",
+  "docs:plots": "writes plots; a test compares them",
+  "site": "writes the folder that is published; tests/site/site_test.ts runs its code",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",
   "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",

@@ -77,7 +77,7 @@ Deno.test({
     assertEquals(known.pictures.has("docs/guides/inspector.png"), true);
     const unknown = await read();
     assertEquals(/\]\([./]*(?:src|examples|bench)\/[^)]*(?<!\.svg)\)/.test(unknown.text), false);
-    assertEquals(unknown.text.includes("undefined)"), false);
+    assertEquals(unknown.text.includes("](undefined)"), false);
   },
 });
 

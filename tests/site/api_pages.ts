@@ -132,13 +132,12 @@ function readHead(node: ts.InterfaceDeclaration | ts.ClassDeclaration): string {
   return `${word} ${node.name?.text}${parameters ? `<${parameters}>` : ""}${parents}`;
 }
 
-/** Returns the signature of a constant. If its type is not exported, the type follows, with its comments. */
-function toConstant(node: ts.Node, isExported: (name: string) => boolean): string {
+/** Returns the signature of a constant. If its type is declared in the same file, the type follows, with its comments. */
+function toConstant(node: ts.Node): string {
   const declaration = ts.isVariableDeclaration(node) ? node : node.parent;
   if (!ts.isVariableDeclaration(declaration) || !declaration.type) return print(node);
   const head = `const ${declaration.name.getText()}: ${print(declaration.type)}`;
   const name = ts.isTypeReferenceNode(declaration.type) ? declaration.type.typeName.getText() : "";
-  if (!name || isExported(name)) return head;
   const type = node.getSourceFile().statements.find((statement) =>
     (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) && statement.name.text === name
   );
@@ -200,7 +199,7 @@ class Writer {
       const literal = toLiteral(def.tsType);
       const members = listMembers(literal ?? def);
       const signature = kind === "variable"
-        ? toConstant(node, (type) => this.#names.has(type))
+        ? toConstant(node)
         : kind === "typeAlias" && literal && members.length && ts.isTypeAliasDeclaration(node)
         ? `type ${node.name.text}${toParameters(node)} = { … }`
         : toSignature(node);

@@ -44,7 +44,7 @@ Deno.test({
         assert(full.includes(`${URL_OF_SITE}${path}`), path);
       }
       for (const key of entries) assert(list.includes(`[${config.name}${key.slice(1)}](${URL_OF_SITE}api/`), key);
-      assert((await read("guides/recipes.html")).includes(`href="${REPOSITORY}/blob/HEAD/examples/`));
+      assert((await read("guides/sign-in.html")).includes(`href="${REPOSITORY}/blob/HEAD/examples/sign_in.ts"`));
 
       await using site = serveSite(`${folder}/`, new URL(URL_OF_SITE).pathname);
       await using browser = await launchBrowser();

@@ -15,7 +15,12 @@ const Diagram = defineComponent({
     const svg = ref("");
     const draw = async () => {
       const { default: mermaid } = await import("mermaid");
-      mermaid.initialize({ startOnLoad: false, theme: isDark.value ? "dark" : "default", fontFamily: "inherit" });
+      mermaid.initialize({
+        startOnLoad: false,
+        theme: isDark.value ? "dark" : "default",
+        fontFamily: "inherit",
+        sequence: { wrap: true, width: 120, actorMargin: 40, mirrorActors: false },
+      });
       svg.value = (await mermaid.render(`diagram-${++count}`, source)).svg;
     };
     onMounted(draw);

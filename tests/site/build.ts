@@ -2,11 +2,12 @@
 // options. The site also has `llms.txt`, and each page as Markdown.
 import config from "../../deno.json" with { type: "json" };
 import { readTaskOptions } from "../../bench/options.ts";
+import { readRepository } from "../release/repository.ts";
 import { findPackages } from "../support/npm_packages.ts";
 import { writeApiPages } from "./api_pages.ts";
 import { findDeadLinks } from "./links.ts";
 import { type NavigationItem, readNavigation } from "./navigation.ts";
-import { readSitePages, readTitle, type SitePage, toSitePath, toWebUrl } from "./site_pages.ts";
+import { readSitePages, readTitle, type SitePage, toSitePath } from "./site_pages.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const here = new URL(".", import.meta.url).pathname;
@@ -27,13 +28,6 @@ export interface Site {
   readonly pages: readonly SitePage[];
   /** The dead links, as `PAGE: LINK`. */
   readonly dead: readonly string[];
-}
-
-/** Returns the URL of the Git remote `origin`, or `undefined` if there is none. */
-async function readRepository(): Promise<string | undefined> {
-  const { success, stdout } = await new Deno.Command("git", { args: ["remote", "get-url", "origin"], cwd: root })
-    .output();
-  return success ? toWebUrl(new TextDecoder().decode(stdout)) : undefined;
 }
 
 interface Group {
@@ -135,7 +129,7 @@ export async function buildSite({ folder, url = "/", repository }: SiteOptions):
   const found = await findPackages("site", PACKAGES);
   if ("missing" in found) throw new Error(`Cannot build the site: ${found.missing}`);
   const base = new URL(url, "http://localhost").pathname;
-  const link = repository ?? await readRepository();
+  const link = repository ?? await readRepository(root);
   const [{ pages: guides, pictures }, api] = await Promise.all([readSitePages(link), writeApiPages()]);
   const groups = toGroups(await Deno.readTextFile(`${root}docs/README.md`), guides, api);
   const order = ["index.md", "documentation.md", ...listPaths(groups)];

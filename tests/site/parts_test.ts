@@ -2,9 +2,11 @@
 import { assertEquals } from "@std/assert";
 import { withFolder } from "../support/folder.ts";
 import { readPages } from "../release/pages.ts";
+import { toPackageReadme, toWebUrl } from "../release/repository.ts";
 import { findDeadLinks } from "./links.ts";
 import { type NavigationItem, readNavigation } from "./navigation.ts";
-import { readSitePages, toRelative, toWebUrl } from "./site_pages.ts";
+import { shortenPauses, toAnimation } from "./terminal.ts";
+import { readSitePages, toRelative } from "./site_pages.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno builds the site.
 
@@ -108,5 +110,39 @@ Deno.test({
         ...dead.map((link) => `index.html: ${link}`),
       ]);
     });
+  },
+});
+
+Deno.test("the links and pictures in README.md of a package lead to the repository", () => {
+  const readme = "[a](docs/a.md#b) ![c](d.svg) [e](https://e.example) [f](#f)";
+  const changed =
+    "[a](https://git.example.com/x/mcp/blob/HEAD/docs/a.md#b) ![c](https://git.example.com/x/mcp/raw/HEAD/d.svg) " +
+    "[e](https://e.example) [f](#f)";
+  assertEquals(toPackageReadme(readme, "https://git.example.com/x/mcp"), changed);
+  assertEquals(toPackageReadme(readme, undefined), readme);
+});
+
+Deno.test("a recording shows each frame after the other, and long pauses are shortened", () => {
+  const frames = shortenPauses(
+    [{ at: 0, lines: ["$ a <b>"] }, { at: 9000, lines: ["c"] }, { at: 9500, lines: ["d"] }],
+    3000,
+  );
+  assertEquals(frames.map(({ at }) => at), [0, 3000, 3500]);
+  const svg = toAnimation(frames, "A & B");
+  assertEquals(svg.includes("<title>A &amp; B</title>") && svg.includes("$ a &lt;b>"), true);
+  assertEquals([...svg.matchAll(/animation: f(\d) 8500ms/g)].map(([, frame]) => frame), ["0", "1", "2"]);
+  // A viewer that does not animate shows only the last frame.
+  assertEquals([...svg.matchAll(/<g class="f(\d)" visibility="hidden">/g)].map(([, frame]) => frame), ["0", "1"]);
+});
+
+Deno.test({
+  name: "the recording of examples/cluster shows a killed instance, and a task with lines of two instances",
+  ignore,
+  async fn() {
+    const svg = await Deno.readTextFile(new URL("../../docs/guides/resumed-task.svg", import.meta.url));
+    const last = svg.slice(svg.lastIndexOf("<g "));
+    const [, killed] = /the process of (instance \d) on \w+ is killed/.exec(last) ?? [];
+    const by = [...last.matchAll(/ordered by (instance \d)/g)].map(([, instance]) => instance);
+    assertEquals([by.length, by[0], by[3] === killed], [4, killed, false]);
   },
 });

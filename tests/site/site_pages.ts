@@ -32,11 +32,6 @@ export function toRelative(from: string, to: string): string {
   return above.map(() => "../").join("") + steps.join("/");
 }
 
-/** Returns the URL of the repository that a Git remote names, such as `git@host:owner/name.git`. */
-export function toWebUrl(remote: string): string {
-  return remote.trim().replace(/\.git$/, "").replace(/^(?:ssh:\/\/)?git@([^:/]+)[:/]/, "https://$1/");
-}
-
 /** The pages of the repository as pages of the site, and the pictures that they show. */
 export interface SiteContent {
   readonly pages: readonly SitePage[];

@@ -7,6 +7,7 @@ import { findPackages } from "../support/npm_packages.ts";
 import { writeApiPages } from "./api_pages.ts";
 import { findDeadLinks } from "./links.ts";
 import { type NavigationItem, readNavigation } from "./navigation.ts";
+import { serveSite } from "./serve.ts";
 import { readSitePages, readTitle, type SitePage, toSitePath } from "./site_pages.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -124,11 +125,14 @@ async function copy(from: string, to: string): Promise<void> {
   await Deno.copyFile(from, to);
 }
 
+/** Returns the path of the site's URL. */
+const toBase = (url = "/"): string => new URL(url, "http://localhost").pathname;
+
 /** Builds the site. Throws if VitePress or its packages fail. */
 export async function buildSite({ folder, url = "/", repository }: SiteOptions): Promise<Site> {
   const found = await findPackages("site", PACKAGES);
   if ("missing" in found) throw new Error(`Cannot build the site: ${found.missing}`);
-  const base = new URL(url, "http://localhost").pathname;
+  const base = toBase(url);
   const link = repository ?? await readRepository(root);
   const [{ pages: guides, pictures }, api] = await Promise.all([readSitePages(link), writeApiPages()]);
   const groups = toGroups(await Deno.readTextFile(`${root}docs/README.md`), guides, api);
@@ -177,6 +181,7 @@ if (import.meta.main) {
       "--url URL": "The URL of the site, which ends with a slash; default: /",
       "--repository URL": "The repository, for links to its files; default: the Git remote origin",
     },
+    flags: { "--serve": "Serve the built site on this machine" },
   });
   const folder = `${options.get("--out") ?? `${root}dist/site`}/`;
   const { pages, dead } = await buildSite({
@@ -189,4 +194,5 @@ if (import.meta.main) {
     Deno.exit(1);
   }
   console.log(`Wrote ${pages.length} pages into ${folder}`);
+  if (options.has("--serve")) console.log(`Listening at ${serveSite(folder, toBase(options.get("--url"))).url}`);
 }

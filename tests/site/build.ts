@@ -8,7 +8,7 @@ import { writeApiPages } from "./api_pages.ts";
 import { findDeadLinks } from "./links.ts";
 import { type NavigationItem, readNavigation } from "./navigation.ts";
 import { serveSite } from "./serve.ts";
-import { readSitePages, readTitle, type SitePage, toSitePath } from "./site_pages.ts";
+import { readSitePages, type SitePage, toSitePath } from "./site_pages.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const here = new URL(".", import.meta.url).pathname;
@@ -126,7 +126,11 @@ async function copy(from: string, to: string): Promise<void> {
 }
 
 /** Returns the path of the site's URL. */
-const toBase = (url = "/"): string => new URL(url, "http://localhost").pathname;
+function toBase(url = "/"): string {
+  const { pathname } = new URL(url, "http://localhost");
+  if (!pathname.endsWith("/")) throw new Error(`Cannot use the URL ${url}: its path needs a slash at the end; add it`);
+  return pathname;
+}
 
 /** Builds the site. Throws if VitePress or its packages fail. */
 export async function buildSite({ folder, url = "/", repository }: SiteOptions): Promise<Site> {
@@ -175,15 +179,14 @@ const listPaths = (items: readonly NavigationItem[]): readonly string[] =>
 if (import.meta.main) {
   const options = readTaskOptions(Deno.args, {
     name: "site",
-    summary: "Builds the site with the documentation.",
+    summary: "Builds the site with the documentation into dist/site.",
     values: {
-      "--out FOLDER": "The folder to write, which is replaced; default: dist/site",
       "--url URL": "The URL of the site, which ends with a slash; default: /",
       "--repository URL": "The repository, for links to its files; default: the Git remote origin",
     },
     flags: { "--serve": "Serve the built site on this machine" },
   });
-  const folder = `${options.get("--out") ?? `${root}dist/site`}/`;
+  const folder = `${root}dist/site/`;
   const { pages, dead } = await buildSite({
     folder,
     url: options.get("--url"),

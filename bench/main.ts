@@ -84,6 +84,12 @@ if (stranger !== undefined) {
   Deno.exit(2);
 }
 
+const isPartial = runtimes.length < 3 || only.length && Object.keys(workloads).some((name) => !only.includes(name));
+if (options.has("--record") && (isComparison || isPartial || !options.has("--peers"))) {
+  console.error("Cannot write the record: it needs --peers, all runtimes and W1 to W4; change the options");
+  Deno.exit(2);
+}
+
 async function measureParts(): Promise<void> {
   const { peers, remove } = options.has("--peers") ? await installPeers() : { peers: [], remove: async () => {} };
   try {

@@ -116,6 +116,8 @@ async function recordCluster(): Promise<readonly Frame[]> {
     add();
   }
   await child.status;
+  cluster.kill("SIGINT"); // Disposing kills the example, which then could not stop its instances.
+  await cluster.finished;
   await Deno.remove(folder, { recursive: true });
   return frames;
 }

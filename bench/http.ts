@@ -3,7 +3,7 @@ import { type Manner, readAnswer, type Subject, toAsk } from "./asks.ts";
 import { type Ask, load } from "./load.ts";
 import { measure, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
-import { type Row, toTable } from "./table.ts";
+import type { Row } from "./table.ts";
 
 interface Workload {
   readonly title: string;
@@ -91,13 +91,13 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
   }
 }
 
-/** Measures one workload on the runtimes. Returns a Markdown table. */
+/** Measures one workload on the runtimes. Returns the rows of a table, by server. */
 export async function measureHttp(
   name: string,
   runtimes: readonly Runtime[],
   peers: readonly Peer[],
   slices: number,
-): Promise<string> {
+): Promise<ReadonlyMap<string, Row>> {
   const workload = workloads[name];
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -112,5 +112,5 @@ export async function measureHttp(
       row?.set(`${runtime}: µs latency`, Math.round(toMedian(latency)).toString());
     }
   }
-  return toTable(`${name} ${workload.title}`, rows);
+  return rows;
 }

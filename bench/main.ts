@@ -11,10 +11,12 @@ import { describeMachine, pinSelf, prepareNode, type Runtime, slices } from "./m
 import { measureMemory } from "./memory.ts";
 import { orUsageError, readTaskOptions } from "./options.ts";
 import { installPeers, type Peer } from "./peers.ts";
+import { toWorkload, type Workload, writeRecord } from "./record.ts";
 import { measureSize } from "./size.ts";
 import { measureStart } from "./start.ts";
 import { measureStarts } from "./starts.ts";
 import { measureStdio } from "./stdio.ts";
+import { toTable } from "./table.ts";
 
 const options = readTaskOptions(Deno.args, {
   name: "bench",
@@ -31,6 +33,7 @@ const options = readTaskOptions(Deno.args, {
       "Compare a server with a service, an API key and an observer with a server without them; exit code 1 above 10 %",
     "--starts": "Measure starts over stdio and bundle sizes, and compare them with their targets",
     "--peers": "Also measure other libraries, which are installed into a temporary folder",
+    "--record": "Write the CPU time of W1 to W4 into bench/peers.json; then run deno task docs:plots",
   },
 });
 const count = orUsageError(() => readNumber(options, "--slices", 6));
@@ -53,11 +56,18 @@ function readRuntimes(text: string): readonly Runtime[] {
   });
 }
 
+/** The figures of the measured workloads over HTTP. */
+const record = new Map<string, Workload>();
+
 const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: readonly Peer[]) => Promise<string>>> = {
   ...Object.fromEntries(
     Object.keys(workloads).map((name) => [
       name,
-      (runtimes, peers) => measureHttp(name, runtimes, peers, count),
+      async (runtimes, peers) => {
+        const rows = await measureHttp(name, runtimes, peers, count);
+        record.set(name, toWorkload(workloads[name].title, rows));
+        return toTable(`${name} ${workloads[name].title}`, rows);
+      },
     ]),
   ),
   W5: async (runtimes, peers) =>
@@ -71,6 +81,12 @@ const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: reado
 const stranger = only.find((name) => !Object.hasOwn(parts, name));
 if (stranger !== undefined) {
   console.error(`Cannot measure "${stranger}": the workloads are ${Object.keys(parts).join(", ")}`);
+  Deno.exit(2);
+}
+
+const isPartial = runtimes.length < 3 || only.length && Object.keys(workloads).some((name) => !only.includes(name));
+if (options.has("--record") && (isComparison || isPartial || !options.has("--peers"))) {
+  console.error("Cannot write the record: it needs --peers, all runtimes and W1 to W4; change the options");
   Deno.exit(2);
 }
 
@@ -92,11 +108,15 @@ async function measureParts(): Promise<void> {
 
 if (runtimes.includes("node")) await prepareNode();
 await pinSelf();
-console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
+const machine = await describeMachine();
+console.log(`${machine}${hasWrk ? "" : "; without wrk"}\n`);
 if (revision !== undefined) {
   if (!await measureAgainst(revision, runtimes, { pairs, only })) Deno.exitCode = 1;
 } else if (options.has("--uses")) {
   if (!await measureUses(runtimes, pairs)) Deno.exitCode = 1;
 } else if (options.has("--starts")) {
   console.log(await measureStarts(runtimes, pairs));
-} else await measureParts();
+} else {
+  await measureParts();
+  if (options.has("--record")) await writeRecord({ machine, workloads: Object.fromEntries(record) });
+}

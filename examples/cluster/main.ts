@@ -137,6 +137,7 @@ Try, in another terminal:
   deno run -A mod.ts call ${url} add item=milk key=1      adds nothing, on whatever instance
   deno run -A mod.ts call ${url} suggest                  the answer may reach another instance
   deno run -A mod.ts read ${url} list://shopping
+  deno run -A mod.ts call ${url} order                    a task, which survives the kill
   kill -9 ${instances[1].pid}                             nobody misses it
 
 Press Ctrl-C to stop all.`);

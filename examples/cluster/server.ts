@@ -4,6 +4,7 @@ import process from "node:process";
 import { createServer, resource, tool } from "@x/mcp";
 import { idempotent } from "@x/mcp/layers";
 import { redisStore } from "@x/mcp/stores/redis";
+import { task, tasks } from "@x/mcp/tasks";
 import { createClient } from "redis";
 import { z } from "zod";
 
@@ -37,6 +38,30 @@ const suggest = tool({
   },
 });
 
+const order = tool({
+  name: "order",
+  description: "Orders the items on the list, one per second. If the instance is killed, another instance continues",
+  use: [task({ resume: true, pollIntervalMs: 500 })],
+  async run(_, ctx) {
+    const items = await ctx.once("items", async () => {
+      const { entries } = await store.read("shopping", { limit: 100 });
+      return entries.map(({ value }) => value);
+    });
+    const lines: string[] = [];
+    for (const [at, item] of items.entries()) {
+      await ctx.progress(at, { total: items.length, message: `${item}, on ${instance}` });
+      // A second instance gets the recorded line, and does not order the item again.
+      lines.push(
+        await ctx.once(`item ${at}`, async () => {
+          await new Promise((resolve) => setTimeout(resolve, 1000));
+          return `${item}: ordered by ${instance}`;
+        }),
+      );
+    }
+    return lines.join("\n");
+  },
+});
+
 const where = tool({
   name: "where",
   description: "Returns the instance that runs the call",
@@ -56,7 +81,7 @@ const list = resource({
 export default createServer({
   name: "shopping",
   version: "1.0.0",
-  handlers: [add, suggest, where, list],
+  handlers: [tasks(), add, suggest, order, where, list],
   store,
   secret,
   // All callers are the same user here, so that an idempotency key is valid for all callers.

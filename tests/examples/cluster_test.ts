@@ -1,8 +1,9 @@
 // Three instances behind a proxy. A change on one instance applies to the other instances, killing an instance causes
-// no error for clients, and all instances can be stopped together.
+// no error for clients, another instance continues its tasks, and all instances can be stopped together.
 import { assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { connect } from "../../src/client/client.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { until } from "../support/behaviour.ts";
 import { findFreePort, start } from "../support/processes.ts";
@@ -40,6 +41,7 @@ for (const { name: runtime, file: command } of runtimes) {
         era,
         onElicit: () => ({ action: "accept", content: { item: "tea" } }),
         onWarning: () => {},
+        extensions: [taskClient()],
       });
       const call = async (name: string, args = {}) => JSON.stringify((await client.callTool(name, args)).content);
       const first = await call("add", { item: era, key: era });
@@ -53,8 +55,15 @@ for (const { name: runtime, file: command } of runtimes) {
       const listed = await new Deno.Command("pgrep", { args }).output();
       pids.push(...new TextDecoder().decode(listed.stdout).split("\n").filter(Boolean).map(Number).filter(isAlive));
       assertEquals(pids.length, 3, `${pids}`);
-      process.kill(pids[1], "SIGKILL");
-      await until(() => !isAlive(pids[1]), "the killed instance");
+      let begun = "";
+      const ordered = client.callTool("order", {}, { onProgress: ({ message = "" }) => void (begun ||= message) });
+      await until(() => begun !== "", "the task has begun");
+      const [, instance] = /, on (.+)$/.exec(begun) ?? [];
+      const environments = await Promise.all(pids.map((pid) => Deno.readTextFile(`/proc/${pid}/environ`)));
+      const [killed] = pids.filter((_, at) => environments[at].split("\0").includes(`INSTANCE=${instance}`));
+      process.kill(killed, "SIGKILL");
+      await until(() => !isAlive(killed), "the killed instance");
+      assertMatch(JSON.stringify((await ordered).content), /modern: ordered by instance/);
       const { contents: [list] } = await client.readResource("list://shopping");
       assertEquals("text" in list && list.text, "- modern");
     }

@@ -4,6 +4,7 @@
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
 import { addUndefined } from "./optional_types.ts";
+import { readRepository, toPackageReadme } from "./repository.ts";
 
 /** Entries that the npm package does not export, because it provides the CLI as a program. */
 const LEFT_OUT = ["./cli"];
@@ -281,8 +282,13 @@ export async function buildNpmPackage(root: string, folder: string): Promise<voi
   }
   const packages = await bundleEntries(root, folder);
   await writeTypes(root, `${folder}/types`);
-  for (const name of ["README.md", "LICENSE"]) await Deno.copyFile(root + name, `${folder}/${name}`);
-  await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(toPackage(packages), null, 2) + "\n");
+  await Deno.copyFile(`${root}LICENSE`, `${folder}/LICENSE`);
+  const repository = await readRepository(root);
+  const readme = await Deno.readTextFile(`${root}README.md`);
+  await Deno.writeTextFile(`${folder}/README.md`, toPackageReadme(readme, repository));
+  // npm requires the repository of a package that is published with provenance.
+  const manifest = { ...toPackage(packages), ...repository && { repository: { type: "git", url: repository } } };
+  await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(manifest, null, 2) + "\n");
 }
 
 if (import.meta.main) {

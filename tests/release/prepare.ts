@@ -1,5 +1,6 @@
 // Writes the files to publish into a folder. Run `deno task publish:prepare FOLDER`, and then `deno publish` in the
 // folder.
+import { readRepository, toPackageReadme } from "./repository.ts";
 
 /**
  * Paths that are in the published folders, but that only the project itself uses. The inspector page is published as a
@@ -58,6 +59,8 @@ export async function preparePackage(root: string, folder: string): Promise<void
     await Deno.copyFile(root + path, `${folder}/${path}`);
     if (path.endsWith(".ts")) sources.push(await Deno.readTextFile(root + path));
   }
+  const readme = await Deno.readTextFile(`${root}README.md`);
+  await Deno.writeTextFile(`${folder}/README.md`, toPackageReadme(readme, await readRepository(root)));
   const config = { ...kept, imports: selectImports(imports, sources) };
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config, null, 2) + "\n");
 }

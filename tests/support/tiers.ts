@@ -15,6 +15,7 @@ export const LONG: Readonly<Record<string, string>> = {
   "tests/release/npm_package_test.ts": "runs the packed package on every version of each runtime",
   "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
   "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
+  "tests/site/site_test.ts": "installs VitePress, builds the site, and opens it in a browser",
   "tests/stores/flood_test.ts":
     "starts a Redis server for each kind of request, and floods two instances while leases are renewed",
   "tests/stores/postgres_pooler_test.ts": "starts PgBouncer in front of PostgreSQL",

@@ -24,7 +24,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./openapi": 14,
   "./apps": 9,
   "./apps/page": 7,
-  "./client/oauth": 23,
+  "./client/oauth": 26,
   "./client/skills": 7,
   "./client/tasks": 10,
   "./handlers": 15,

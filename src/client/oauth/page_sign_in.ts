@@ -14,7 +14,7 @@ import {
   type SentToPage,
   withSignInTime,
 } from "./code_grant.ts";
-import { SignInError } from "./errors.ts";
+import { SignInError, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
 import type { ClientIdentityOptions, KnownClient } from "./registration.ts";
 import { isMetadataUrl, METADATA_URL_STATE, SIGN_IN_MS } from "./sign_in.ts";
@@ -252,7 +252,7 @@ async function complete({ pending, address }: ReturnedSignIn, context: GrantCont
   }
   throw new SignInError(
     `Cannot sign in to ${server}: the server named the authorization server ${pending.issuer} and the resource ` +
-      `${pending.resource} before the sign-in, and now ${issuer} and ${resource}; sign in again`,
+      `${pending.resource} before, and now ${toShown(issuer)} and ${toShown(resource)}; sign in again`,
   );
 }
 

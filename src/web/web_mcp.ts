@@ -48,7 +48,8 @@ const OPTIONS: KnownOptions<keyof WebMcpOptions> = {
  * ```
  *
  * The script contains no data of a user: it lists and calls the tools with the user's credentials, as any client of the
- * MCP endpoint. {@linkcode WebMcpModule} has the types of the script. The server must serve revision 2026-07-28.
+ * MCP endpoint. {@linkcode WebMcpModule} has the types of the script. The server must serve a revision without
+ * sessions.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */

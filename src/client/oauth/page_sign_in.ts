@@ -5,6 +5,7 @@
  */
 import { deadline } from "../../core/kit/deadline.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import { findWebPage, type WebPage } from "../../core/runtime.ts";
 import {
   checkIssuerOfCode,
   checkProofOfCode,
@@ -53,18 +54,6 @@ export interface PageSignIn extends SignIn {
    * to a sign-in that this tab has started.
    */
   readonly finish: () => Promise<boolean>;
-}
-
-/** The globals of a web page. */
-interface PageGlobals {
-  readonly location: { readonly href: string; readonly origin: string; assign(url: string): void };
-  readonly history: { readonly state: unknown; replaceState(state: unknown, unused: string, url: string): void };
-  readonly sessionStorage: {
-    getItem(key: string): string | null;
-    setItem(key: string, value: string): void;
-    removeItem(key: string): void;
-  };
-  addEventListener(name: "pageshow", listener: (event: Event) => void, options: { readonly signal: AbortSignal }): void;
 }
 
 /** What survives while the browser is on the sign-in page. */
@@ -127,7 +116,7 @@ const KEY = "mcp sign-in";
 export function pageSignIn(options: PageSignInOptions): PageSignIn {
   const action = "use pageSignIn()";
   checkOptions(action, options, OPTIONS);
-  const page = findPage();
+  const page = findWebPage();
   if (!page) {
     throw new TypeError(`Cannot ${action}: this program is not a web page; use signIn() with a userAgent instead`);
   }
@@ -181,10 +170,10 @@ class PageGrant implements Grant {
   readonly clientId: string | undefined;
   /** The sign-in to complete. */
   returned: ReturnedSignIn | undefined;
-  readonly #page: PageGlobals;
+  readonly #page: WebPage;
   readonly #options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>;
 
-  constructor(page: PageGlobals, options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>) {
+  constructor(page: WebPage, options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>) {
     this.#page = page;
     this.#options = options;
     this.issuer = options.client?.issuer;
@@ -254,11 +243,4 @@ async function complete({ pending, address }: ReturnedSignIn, context: GrantCont
     `Cannot sign in to ${server}: the server named the authorization server ${pending.issuer} and the resource ` +
       `${pending.resource} before, and now ${toShown(issuer)} and ${toShown(resource)}; sign in again`,
   );
-}
-
-function findPage(): PageGlobals | undefined {
-  const globals: Partial<PageGlobals> = Object(globalThis);
-  const { location, history, sessionStorage } = globals;
-  // The cast is safe, because only web pages have all three globals.
-  return location && history && sessionStorage ? globalThis as unknown as PageGlobals : undefined;
 }

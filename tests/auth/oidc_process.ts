@@ -72,6 +72,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
         void delete metadata.scope,
     },
     pkce: { required: () => true },
+    clientBasedCORS: () => true,
     ttl: { AccessToken: 600, Grant: 3600, IdToken: 600, Interaction: 600, Session: 3600, ClientCredentials: 600 },
     features: {
       devInteractions: { enabled: false },

@@ -34,6 +34,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/architecture/flaky_test.ts": "runs tests again and again, as the slow tier does",
   "tests/architecture/shape_test.ts": "type-checks a copy of the whole project",
   "tests/architecture/wall_test.ts": "type-checks two copies of the project",
+  "tests/examples/browser_test.ts": "opens a browser, and starts an authorization server and servers",
   "tests/examples/nginx_test.ts": "starts nginx in front of two processes",
   "tests/examples/production_test.ts": "serves the example in processes, and installs it",
   "tests/examples/sign_in_test.ts": "starts an authorization server, and clients on both runtimes",

@@ -40,6 +40,7 @@ const clear = tool({
   use: [confirm((_, ctx) => `Delete ${notesOf(ctx).length} notes?`)],
   run(_, ctx) {
     notes.delete(ctx.principal?.id);
+    if (!notes.size) server.handlers.remove(clear);
     return "Deleted.";
   },
 });

@@ -38,15 +38,17 @@ interface Place {
 async function visit({ url, site, issuer }: Place, isKept: boolean): Promise<void> {
   await using browser = await launchBrowser();
   const { page, context } = browser;
-  // The test authorization server signs in the user of this header, without a form.
-  await context.setExtraHTTPHeaders({ "x-user": isKept ? "bob" : "ada" });
+  // The test authorization server signs in the user of this cookie, without a form.
+  await context.addCookies([{ name: "user", value: isKept ? "bob" : "ada", url: issuer, httpOnly: true }]);
   const problems: string[] = [];
   const urls: string[] = [];
   page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
   page.on("console", (message) => {
-    // Chromium itself logs the 401 that leads to the sign-in.
-    const isChallenge = message.text().startsWith("Failed to load resource") && message.location().url === url;
-    if (["error", "warning"].includes(message.type()) && !isChallenge) problems.push(message.text());
+    // Chromium itself logs the 401 that leads to the sign-in, and the rejection of a JWT in the revocation request.
+    const { url: address } = message.location();
+    const isExpected = message.text().startsWith("Failed to load resource") &&
+      [url, `${issuer}/token/revocation`].includes(address);
+    if (["error", "warning"].includes(message.type()) && !isExpected) problems.push(`${message.text()} ${address}`);
   });
   page.on("request", (request) => urls.push(request.url()));
   await page.addInitScript(
@@ -71,21 +73,28 @@ async function visit({ url, site, issuer }: Place, isKept: boolean): Promise<voi
 
   await until(async () => await agents() === "list_notes add_note", "agents can use the tools");
   assertEquals(await text("#notes"), "There are no notes.");
-  const note = "<img src=x onerror=alert(1)>";
-  await page.getByRole("textbox").fill(note);
-  await page.getByRole("button", { name: "Add" }).click();
-  // The server has added a tool, and has notified the page.
   const clear = page.getByRole("button", { name: "clear_notes" });
-  await clear.waitFor();
-  await until(async () => await text("#notes") === note, "the page shows the note");
-  await until(async () => (await agents()).includes("clear_notes"), "agents can use the new tool");
+  const add = async (note: string) => {
+    await page.getByRole("textbox").fill(note);
+    await page.getByRole("button", { name: "Add" }).click();
+    // The server adds a tool, and notifies the page.
+    await clear.waitFor();
+    await until(async () => await text("#notes") === note, "the page shows the note");
+    await until(async () => (await agents()).includes("clear_notes"), "agents can use the new tool");
+  };
+  await add("<img src=x onerror=alert(1)>");
   // An agent calls the tool as the same user. The question of the script precedes the tool's own question.
   const called = await page.evaluate(`document.modelContext.executeTool({ name: "clear_notes" }, {})`);
   assertEquals(JSON.parse(String(called)).content[0].text, "Deleted.");
   assertEquals(questions, ['An agent wants to use "clear_notes":\n{}', "Delete 1 notes?"]);
+  // The server removes the tool, and notifies the page.
+  await clear.waitFor({ state: "detached" });
+  await until(async () => await agents() === "list_notes add_note", "agents cannot use the tool");
+  await add("second");
   await clear.click();
-  await until(async () => await text("#notes") === "Deleted.", "the tool has run");
-  assertEquals(questions.slice(2), ["Delete 0 notes?"]);
+  await clear.waitFor({ state: "detached" });
+  assertEquals(questions.slice(2), ["Delete 1 notes?"]);
+  await until(async () => await text("#notes") === "There are no notes.", "the page shows that there are no notes");
 
   // A reload loses tokens in memory.
   await page.goto(site);

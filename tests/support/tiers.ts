@@ -55,6 +55,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
   "tests/search/hostile_test.ts": "asks a search ten thousand questions",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
+  "tests/web/browser_test.ts": "opens a browser",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",

@@ -321,7 +321,8 @@ Deno.test("a tool that changes something does not run without the user's consent
   await inPage(server, async ({ load, use }) => {
     const register = await load();
     const registered = await register(options);
-    assertEquals(await use("write"), "write did not run: the user declined");
+    const text = "write did not run: the user declined. Do not call write again unless the user asks you to.";
+    assertEquals(await use("write"), { content: [{ type: "text", text }], isError: true });
     assertEquals(Object(await use("clear")).isError, true);
     registered.close();
     const seen: unknown[] = [];

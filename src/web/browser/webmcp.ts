@@ -2,7 +2,7 @@
  * The script that `webMcp()` serves. A page imports the script, and registers the server's tools in its model context.
  */
 import type { WebMcpRegisterOptions, WebMcpRegistration } from "../page.ts";
-import { type CallOptions, Endpoint, type ListedTool } from "./endpoint.ts";
+import { type CallOptions, type CallResult, Endpoint, type ListedTool } from "./endpoint.ts";
 import { findModelContext, type ModelContext, type RegisteredTool } from "./model_context.ts";
 
 /** The names of the tools to register. The route adds the value to the script. `undefined` for all tools. */
@@ -108,7 +108,7 @@ class Registered implements WebMcpRegistration {
       execute: async (input, { signal } = {}) => {
         const args = { ...input };
         const ask = (question?: string) => this.#confirm({ name, title, arguments: args, question });
-        if (!isReading && !await ask()) throw new Error(`${name} did not run: the user declined`);
+        if (!isReading && !await ask()) return toDeclined(name);
         const options: CallOptions = { ask, signal: signal ? AbortSignal.any([signal, ended]) : ended };
         options.signal.throwIfAborted();
         return await this.#endpoint.call(tool, args, options);
@@ -124,4 +124,10 @@ class Registered implements WebMcpRegistration {
     const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
     return globalThis.confirm(question ?? `An agent wants to use "${title}":\n${shown}`);
   }
+}
+
+/** Returns the result that tells the agent that the user has declined, as the layer `confirm` of the server does. */
+function toDeclined(name: string): CallResult {
+  const text = `${name} did not run: the user declined. Do not call ${name} again unless the user asks you to.`;
+  return { content: [{ type: "text", text }], isError: true };
 }

@@ -40,12 +40,8 @@ const OPTIONS: KnownOptions<keyof WebMcpOptions> = {
 
 /**
  * Creates the route of a script, which registers the server's tools in the model context of a page (WebMCP), for `routes`
- * of `createServer` or `mount`. Pages of the server's own origin and of the origins in `cors` can load the script:
- *
- * ```ts ignore
- * import { register } from "https://mcp.example.com/webmcp.js";
- * await register({ token: () => getAccessToken() });
- * ```
+ * of `createServer` or `mount`. Pages of the server's own origin and of the origins in `cors` can load the script. A page
+ * imports `register` from `https://mcp.example.com/webmcp.js`, and calls `register({ token: () => accessToken })`.
  *
  * The script contains no data of a user: it lists and calls the tools with the user's credentials, as any client of the
  * MCP endpoint. {@linkcode WebMcpModule} has the types of the script. The server must serve a revision without

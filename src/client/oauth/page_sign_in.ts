@@ -97,16 +97,18 @@ const KEY = "mcp sign-in";
  * Returns a token source for a web page. When a server requires a token, the browser leaves the page for the
  * authorization server. When it returns, `finish` gets the tokens.
  *
- * ```ts ignore
- * import { connect } from "@x/mcp/client";
+ * ```ts
+ * import { type Client, connect } from "@x/mcp/client";
  * import { pageSignIn } from "@x/mcp/client/oauth";
  *
- * const auth = pageSignIn({
- *   redirectUri: "https://app.example.com/",
- *   clientMetadataUrl: "https://app.example.com/client.json",
- * });
- * await auth.finish();
- * const client = await connect("https://mcp.example.com/mcp", { auth });
+ * export async function open(): Promise<Client> {
+ *   const auth = pageSignIn({
+ *     redirectUri: "https://app.example.com/callback",
+ *     clientMetadataUrl: "https://app.example.com/client.json",
+ *   });
+ *   await auth.finish();
+ *   return await connect("https://mcp.example.com/mcp", { auth });
+ * }
  * ```
  *
  * While the browser is on the sign-in page, `sessionStorage` contains the state and the code verifier, but never a token.

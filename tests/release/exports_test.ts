@@ -21,6 +21,7 @@ const MOST_NAMES = 369;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./search": 3,
+  "./web": 6,
   "./openapi": 14,
   "./apps": 9,
   "./apps/page": 7,

@@ -51,7 +51,9 @@ const server = createServer({
   handlers: [list, add],
   cors: { origins: [SITE] },
   routes: [webMcp()],
-  ...ISSUER ? { auth: oauth({ resource: `http://127.0.0.1:${PORT}/mcp`, issuers: [ISSUER], scopes: ["notes:read"] }) } : {},
+  ...ISSUER
+    ? { auth: oauth({ resource: `http://127.0.0.1:${PORT}/mcp`, issuers: [ISSUER], scopes: ["notes:read"] }) }
+    : {},
 });
 
 const { url } = await serve(server, { port: Number(PORT) });

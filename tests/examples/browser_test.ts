@@ -54,6 +54,8 @@ async function visit({ url, site, issuer }: Place, isKept: boolean): Promise<voi
   await page.addInitScript(
     `addEventListener("securitypolicyviolation", (event) => console.error("policy", event.violatedDirective))`,
   );
+  // Streams are not iterable in Safari.
+  if (isKept) await page.addInitScript("delete ReadableStream.prototype[Symbol.asyncIterator]");
   const questions: string[] = [];
   page.on("dialog", (dialog) => {
     questions.push(dialog.message());

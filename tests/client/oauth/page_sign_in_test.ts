@@ -70,8 +70,8 @@ function open(wrong: Wrong = {}): Opened {
     async leave(auth) {
       const left = new AbortController();
       const using = bed.connect(auth, { signal: left.signal });
-      using.catch(() => {});
-      await until(() => tab.visited.some((url) => url.startsWith(bed.issuer)), "the page leaves");
+      const leaving = until(() => tab.visited.some((url) => url.startsWith(bed.issuer)), "the page leaves");
+      await Promise.race([using, leaving]);
       left.abort(); // The page ends.
       const { searchParams } = new URL(tab.visited.findLast((url) => url.startsWith(bed.issuer)) ?? "");
       const attempt = await bed.userAgent({ issuer: bed.issuer, path: "" });
@@ -185,6 +185,44 @@ Deno.test("a page with a store signs in once", async () => {
   await using client = await bed.connect(opened.load({ store }));
   assertEquals(textOf(await client.callTool("hello")), "Hello!");
   assertEquals(tab.visited, [APP]);
+});
+
+Deno.test("a page signs in and calls in a browser whose streams are not iterable, such as Safari", async () => {
+  await using opened = open();
+  const { bed } = opened;
+  const fetch = async (request: Request) => {
+    const response = await bed.fetch(request);
+    if (response.body) Object.defineProperty(response.body, Symbol.asyncIterator, { value: undefined });
+    return response;
+  };
+  const auth = opened.load({ fetch });
+  await opened.leave(auth);
+  await auth.finish();
+  await using client = await bed.connect(auth, { fetch });
+  assertEquals(textOf(await client.callTool("hello")), "Hello!");
+});
+
+Deno.test("a page requests more scopes, and binds tokens to a key", async () => {
+  let needed = ["read"];
+  const token = (right: Record<string, unknown>) => ({ ...right, token_type: "DPoP" });
+  await using opened = open({ token, scopes: () => needed });
+  const { bed, tab } = opened;
+  await opened.leave(opened.load({ dpop: true }));
+  const auth = opened.load({ dpop: true });
+  await auth.finish();
+  {
+    await using client = await bed.connect(auth);
+    assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  }
+  needed = ["read", "write"];
+  await opened.leave(auth);
+  assertEquals(bed.visits.at(-1)?.get("scope"), "read write");
+  const next = opened.load({ dpop: true });
+  await next.finish();
+  await using client = await bed.connect(next);
+  assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  assertEquals([(await next.info(bed.server))?.scopes, tab.stored.size], [["read", "write"], 0]);
+  assertEquals(bed.visits.map((visit) => visit.has("dpop_jkt")), [false, false]);
 });
 
 Deno.test("a call fails if the user comes back without signing in, or if the page cannot be opened", async () => {

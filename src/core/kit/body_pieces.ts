@@ -12,9 +12,10 @@ export async function* readPieces<T>(body: ReadableStream<T> | null): AsyncGener
   let isDone = false;
   try {
     while (true) {
-      const { done, value } = await reader.read();
-      if (isDone = done) return;
-      yield value as T; // The cast is safe, because the stream has not ended.
+      const next = await reader.read();
+      isDone = next.done;
+      if (next.done) return;
+      yield next.value;
     }
   } finally {
     if (!isDone) reader.cancel().catch(() => {});

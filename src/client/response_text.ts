@@ -2,6 +2,7 @@
  * Reads the bodies of HTTP responses as text, and describes responses in error messages.
  */
 
+import { readPieces } from "../core/kit/body_pieces.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { MAX_CHARACTERS } from "../core/kit/event_stream.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
@@ -10,7 +11,7 @@ import { toPrintableLine } from "../core/kit/printable.ts";
 export async function readText({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const bytes of body ?? []) {
+  for await (const bytes of readPieces(body)) {
     text += decoder.decode(bytes, { stream: true });
     if (text.length > MAX_CHARACTERS) {
       throw new RangeError(`Cannot read the response: the text is longer than ${MAX_CHARACTERS} characters`);

@@ -1,5 +1,5 @@
 /**
- * The globals of Deno, Bun and Node, and their types. All other files import these globals from this file.
+ * The globals of Deno, Bun, Node and web pages, and their types. All other files import these globals from this file.
  *
  * The types cover only what the library uses. This file imports nothing from a runtime, because it must also load on
  * other platforms, such as workerd. Node's modules come from `process.getBuiltinModule`, so that bundles for other
@@ -477,6 +477,26 @@ export function findThread(): ThreadGlobal | undefined {
   const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
   // The cast is safe, because this thread is a worker. TypeScript assumes the global scope of the main thread.
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;
+}
+
+/** The globals of a web page that the library uses. */
+export interface WebPage {
+  readonly location: { readonly href: string; readonly origin: string; assign(url: string): void };
+  readonly history: { readonly state: unknown; replaceState(state: unknown, unused: string, url: string): void };
+  readonly sessionStorage: {
+    getItem(key: string): string | null;
+    setItem(key: string, value: string): void;
+    removeItem(key: string): void;
+  };
+  addEventListener(name: "pageshow", listener: (event: Event) => void, options: { readonly signal: AbortSignal }): void;
+}
+
+/** Returns the globals of the web page in which this program runs, or `undefined` if the program is not a web page. */
+export function findWebPage(): WebPage | undefined {
+  // The cast is safe, because only web pages have all three globals.
+  const page = globalThis as unknown as WebPage;
+  const { location, history, sessionStorage }: Partial<WebPage> = page;
+  return location && history && sessionStorage ? page : undefined;
 }
 
 /** Named locks that all threads of a process share. A lock is released only when its thread has ended. */

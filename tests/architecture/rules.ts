@@ -66,6 +66,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/ready/openapi": [...below, "src/server/handlers", "src/library.ts", "src/ready"],
   "src/ready/search": [...below, "src/server/handlers", "src/library.ts"],
   "src/ready/worker": [...below, "src/server/transports"],
+  "src/web": [...server, "src/core/schema"],
   "src/testing": [...server, "src/client", "src/stores", "src/ready/files"],
   "src/cli": [],
   "src/hand_over.ts": ["src/core"],
@@ -103,9 +104,12 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
-// Words for eras are allowed in these folders. Apps are included, because they have their own protocol revisions.
+// Words for eras are allowed in these folders. Apps are included, because they have their own protocol revisions, and the
+// script for pages, because it is a client of one revision.
 const eraFolders = [
   "src/extensions/apps/",
+  "src/web/browser/",
+  "src/web/script.ts",
   "src/server/eras/",
   "src/testing/",
   "src/client/",

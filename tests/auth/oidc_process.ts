@@ -1,5 +1,5 @@
 // Runs the test authorization servers: one `oidc-provider` for each issuer. Users sign in without a web page, with
-// their name in the `x-user` header. `POST /control/rotate` replaces the signing key of an issuer.
+// their name in the `x-user` header or in the cookie `user`. `POST /control/rotate` replaces the signing key of an issuer.
 import http from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";
@@ -72,6 +72,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
         void delete metadata.scope,
     },
     pkce: { required: () => true },
+    clientBasedCORS: () => true,
     ttl: { AccessToken: 600, Grant: 3600, IdToken: 600, Interaction: 600, Session: 3600, ClientCredentials: 600 },
     features: {
       devInteractions: { enabled: false },
@@ -154,7 +155,8 @@ async function signIn(
   response: http.ServerResponse,
 ): Promise<void> {
   const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
-  const accountId = session?.accountId ?? String(request.headers["x-user"]);
+  const user = request.headers["x-user"] ?? /(?:^|; )user=([^;]*)/.exec(request.headers.cookie ?? "")?.[1];
+  const accountId = session?.accountId ?? String(user);
   const merge = { mergeWithLastSubmission: true };
   if (prompt.name === "login") {
     return await provider.interactionFinished(request, response, { login: { accountId } }, merge);

@@ -45,6 +45,7 @@ import {
   enterpriseSignIn,
   loopback,
   memoryTokens,
+  pageSignIn,
   signIn,
   workloadIdentity,
 } from "../../src/client/oauth/oauth.ts";
@@ -54,6 +55,8 @@ import { systemClock } from "../../src/core/timers.ts";
 import { skills } from "../../src/extensions/skills/skills.ts";
 import { task } from "../../src/extensions/tasks/tasks.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
+import { webMcp } from "../../src/web/web.ts";
+import { APP, Tab } from "../client/oauth/tab.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -446,6 +449,18 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     clientName: "a",
     clientMetadataUrl: "https://a.example/client.json",
   }]],
+  "./client/oauth pageSignIn": [[(options) => {
+    using _tab = new Tab();
+    return pageSignIn(options);
+  }, {
+    ...TOKENS,
+    redirectUri: APP,
+    open: text,
+    client: { id: "a", issuer: "https://a.example" },
+    clientName: "a",
+    clientMetadataUrl: "https://a.example/client.json",
+  }]],
+  "./web webMcp": [[webMcp, { path: "/a.js", tools: ["a"] }]],
   "./client/oauth loopback": [[loopback, { open: text, port: 8001 }]],
   "./client/oauth clientCredentials": [[clientCredentials, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
   "./client/oauth workloadIdentity": [[workloadIdentity, {

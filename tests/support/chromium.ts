@@ -14,8 +14,8 @@ export interface Browser extends AsyncDisposable {
   readonly page: Page;
 }
 
-/** Starts a browser with an empty page. */
-export async function launchBrowser(width = 1320): Promise<Browser> {
+/** Starts a browser with an empty page. `flags` are further arguments of the browser. */
+export async function launchBrowser(width = 1320, flags: readonly string[] = []): Promise<Browser> {
   const { chromium } = await import("playwright-core");
   const profile = await Deno.makeTempDir({ prefix: "mcp-browser-" });
   const context = await chromium.launchPersistentContext(profile, {
@@ -31,6 +31,7 @@ export async function launchBrowser(width = 1320): Promise<Browser> {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      ...flags,
     ],
   });
   context.setDefaultTimeout(30_000);

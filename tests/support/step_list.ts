@@ -33,6 +33,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "site": "writes the folder that is published; tests/site/site_test.ts runs its code",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",
+  "web:script": "bundles a script; a test compares it",
   "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",
   "publish:npm": "writes the folder that is published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and must be measured on a machine without other load",

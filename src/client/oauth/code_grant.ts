@@ -28,7 +28,7 @@ import {
   toAuthentication,
 } from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
-import type { SignInAttempt, UserAgent } from "./user_agent.ts";
+import type { SignInAttempt, SignInPage, UserAgent } from "./user_agent.ts";
 import { toDuration } from "../../core/kit/duration.ts";
 
 export interface CodeGrantOptions extends ClientIdentityOptions {
@@ -43,27 +43,27 @@ export function codeGrant(options: CodeGrantOptions): Grant {
     issuer: options.client?.issuer,
     clientId: options.client?.id,
     isInteractive: true,
-    async obtain(context) {
-      const late = new AbortController();
-      const stopTimer = startTimer(
-        options.signInMs,
-        () =>
-          late.abort(
-            new SignInError(
-              `Cannot sign in to ${context.server}: the user did not sign in within ${
-                toDuration(options.signInMs)
-              }; try again`,
-            ),
-          ),
-      );
-      try {
-        const signal = AbortSignal.any([context.signal, late.signal]);
-        return await signInUser(options, { ...context, signal });
-      } finally {
-        stopTimer();
-      }
-    },
+    obtain: (context) => withSignInTime(options.signInMs, context, (context) => signInUser(options, context)),
   };
+}
+
+/** Runs a sign-in with a signal that also aborts when the user takes too long. */
+export async function withSignInTime(
+  signInMs: number,
+  context: GrantContext,
+  run: (context: GrantContext) => Promise<Granted>,
+): Promise<Granted> {
+  const late = new AbortController();
+  const state = `the user did not sign in within ${toDuration(signInMs)}; try again`;
+  const stopTimer = startTimer(
+    signInMs,
+    () => late.abort(new SignInError(`Cannot sign in to ${context.server}: ${state}`)),
+  );
+  try {
+    return await run({ ...context, signal: AbortSignal.any([context.signal, late.signal]) });
+  } finally {
+    stopTimer();
+  }
 }
 
 async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
@@ -111,7 +111,7 @@ async function startAttempt(ownPath: string, options: CodeGrantOptions, context:
 }
 
 /** Throws unless the authorization server supports PKCE, because without PKCE an attacker could use a stolen code. */
-function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
+export function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
   const { code_challenge_methods_supported: methods, issuer, authorization_endpoint: endpoint } = authorizationServer;
   const state = methods?.includes("S256")
     ? endpoint ? undefined : "has no sign-in page (authorization_endpoint)"
@@ -129,8 +129,8 @@ function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
  * @param remedy another remedy than to name the issuer
  * @see specification/2026-07-28/basic/authorization (Authorization Response Validation)
  */
-function checkIssuerOfCode(
-  { client, clientMetadataUrl }: CodeGrantOptions,
+export function checkIssuerOfCode(
+  { client, clientMetadataUrl }: ClientIdentityOptions,
   { server, authorizationServer }: GrantContext,
   remedy = "",
 ): void {
@@ -152,15 +152,30 @@ async function authorize(
   options: CodeGrantOptions,
   context: GrantContext,
 ): Promise<Granted> {
-  const { authorizationServer, resource, scopes, requests, signal, server } = context;
-  const client = await findClient({
-    ...options,
-    authorizationServer,
-    redirectUri,
-    requests,
-    store: context.store,
-    signal,
-  });
+  const { key, signal } = context;
+  const thumbprint = key && await key.handle.calculateThumbprint();
+  const { page, sent } = await prepare(redirectUri, options, context, thumbprint);
+  // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
+  // waits for a token.
+  const address = await deadline(attempt.visit(page, { signal }), { signal });
+  signal.throwIfAborted();
+  return await exchangeCode({ ...sent, address }, context);
+}
+
+/**
+ * Finds the client, and creates the URL of the sign-in page. Returns the URL, and the values that the exchange of the
+ * code needs.
+ *
+ * @param thumbprint The thumbprint of the key to which the authorization server binds the code.
+ */
+export async function prepare(
+  redirectUri: string,
+  options: ClientIdentityOptions,
+  context: GrantContext,
+  thumbprint?: string,
+): Promise<{ readonly page: SignInPage; readonly sent: SentToPage }> {
+  const { authorizationServer, resource, scopes, requests, signal, server, store } = context;
+  const client = await findClient({ ...options, authorizationServer, redirectUri, requests, store, signal });
   const [verifier, state] = [generateRandomCodeVerifier(), generateRandomState()];
   const url = requests.readUrl(authorizationServer.authorization_endpoint, "the sign-in page");
   const params = {
@@ -173,21 +188,19 @@ async function authorize(
     resource,
     ...scopes.length ? { scope: scopes.join(" ") } : {},
     ...scopes.includes("offline_access") ? { prompt: "consent" } : {},
-    ...context.key ? { dpop_jkt: await context.key.handle.calculateThumbprint() } : {},
+    ...thumbprint === undefined ? {} : { dpop_jkt: thumbprint },
   };
   for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
   const { issuer } = authorizationServer;
-  // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
-  // waits for a token.
   const host = url.host === new URL(issuer).host ? {} : { pageHost: url.host };
-  const page = { url: url.href, server, issuer, ...host, scopes };
-  const address = await deadline(attempt.visit(page, { signal }), { signal });
-  signal.throwIfAborted();
-  return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
+  return {
+    page: { url: url.href, server, issuer, ...host, scopes },
+    sent: { redirectUri, client, state, verifier },
+  };
 }
 
 /** Parses the redirect URI. Throws if it would send a code over http, except to a loopback address. */
-function readRedirectUri(redirectUri: string, server: string): URL {
+export function readRedirectUri(redirectUri: string, server: string): URL {
   const url = URL.parse(redirectUri);
   if (url && (url.protocol !== "http:" || isThisMachine(url))) return url;
   const state = `the redirectUri of the user agent is ${
@@ -196,15 +209,22 @@ function readRedirectUri(redirectUri: string, server: string): URL {
   throw new SignInError(`Cannot sign in to ${server}: ${state}`);
 }
 
-interface Returned {
-  readonly address: string;
+/** The values with which the user was sent to the sign-in page. */
+export interface SentToPage {
   readonly redirectUri: string;
   readonly client: RegisteredClient;
   readonly state: string;
+  /** The code verifier (PKCE). */
   readonly verifier: string;
 }
 
-async function exchangeCode(returned: Returned, context: GrantContext): Promise<Granted> {
+interface Returned extends SentToPage {
+  /** The full redirect URL. */
+  readonly address: string;
+}
+
+/** Validates the redirect, and exchanges the code for a token. */
+export async function exchangeCode(returned: Returned, context: GrantContext): Promise<Granted> {
   const { redirectUri, client, verifier } = returned;
   const { authorizationServer } = context;
   const info = { client_id: client.id };

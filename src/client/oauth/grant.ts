@@ -19,6 +19,8 @@ export interface GrantContext {
   readonly scopes: readonly string[];
   /** The key to bind the token to. */
   readonly key?: ProofKey;
+  /** The URL of the resource metadata, if the server's challenge contained the URL. */
+  readonly metadataUrl?: string;
   readonly requests: Requests;
   readonly store: TokenStore;
   readonly signal: AbortSignal;

@@ -23,6 +23,7 @@ export { loopback, type LoopbackOptions } from "./loopback.ts";
 export { memoryTokens, type TokenStore } from "./token_store.ts";
 export type { SignInAttempt, SignInPage, SignInStart, UserAgent } from "./user_agent.ts";
 export { signIn, type SignInOptions } from "./sign_in.ts";
+export { type PageSignIn, pageSignIn, type PageSignInOptions } from "./page_sign_in.ts";
 export type { SignIn, SignInInfo, TokenOptions } from "./token_options.ts";
 export type { ClientIdentityOptions, KnownClient } from "./registration.ts";
 export {

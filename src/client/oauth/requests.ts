@@ -2,6 +2,7 @@
  * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
  * limits the destinations, and the duration and size of responses.
  */
+import { readPieces } from "../../core/kit/body_pieces.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { fetchSameOrigin, RedirectError } from "../redirects.ts";
@@ -121,7 +122,7 @@ async function readText({ body }: Response, { href }: URL): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of readPieces(body)) {
     bytes += chunk.byteLength;
     if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${href}: the response is longer than ${MAX_BYTES} bytes`);
     text += decoder.decode(chunk, { stream: true });

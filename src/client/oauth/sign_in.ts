@@ -24,7 +24,8 @@ export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
   readonly signInMs?: number;
 }
 
-const SIGN_IN_MS = 300_000;
+/** Milliseconds that a user may take to sign in, if `signInMs` is not set. */
+export const SIGN_IN_MS = 300_000;
 
 const OPTIONS: KnownOptions<keyof SignInOptions> = {
   names: {
@@ -64,12 +65,16 @@ export function signIn(options: SignInOptions): SignIn {
   }
   if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs must be a number of milliseconds above 0");
   if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {
-    throw new TypeError("Cannot use signIn(): clientMetadataUrl is not an https URL with a path");
+    throw new TypeError(`Cannot use signIn(): ${METADATA_URL_STATE}`);
   }
   return new TokenSources(codeGrant({ ...options, signInMs }), options, signInMs);
 }
 
-function isMetadataUrl(text: string): boolean {
+/** The error if {@linkcode isMetadataUrl} returns `false`. */
+export const METADATA_URL_STATE = "clientMetadataUrl is not an https URL with a path";
+
+/** Tests whether a text can be the URL of a client's metadata document. */
+export function isMetadataUrl(text: string): boolean {
   const url = URL.parse(text);
   return url?.protocol === "https:" && url.pathname !== "/" && !url.hash && !url.username;
 }

@@ -90,6 +90,14 @@ export class TokenSource {
     return await this.#inTurn(() => this.#answer(challenge, options));
   }
 
+  /** Obtains a token for a challenge, even if there is a token. Used after the user has returned from the sign-in page. */
+  async obtain(challenge: AuthChallenge, signal: AbortSignal): Promise<void> {
+    await this.#inTurn(async () => {
+      await this.read();
+      await this.#obtain(challenge, undefined, signal);
+    });
+  }
+
   async read(): Promise<HeldTokens | undefined> {
     this.#hold(readTokens(await this.#options.store.get(this.#storeKey)));
     return this.#held;
@@ -185,14 +193,15 @@ export class TokenSource {
     const before = this.#held?.issuer === authorizationServer.issuer ? this.#held.requested : [];
     const scopes = this.#chooseScopes(challenge, found, before);
     const key = this.#options.dpop || found.needsProof ? await this.#findKey() : undefined;
-    const context = { server, resource, authorizationServer, scopes, key, requests: this.#requests, store, signal };
+    const { metadataUrl } = found;
+    const facts = { issuer: authorizationServer.issuer, resource, requested: scopes, key, metadataUrl };
+    const requests = this.#requests;
+    const context = { server, resource, authorizationServer, scopes, key, metadataUrl, requests, store, signal };
     const granted = await grant.obtain(context).catch((error) => {
       if (found.isGuess && error instanceof RegistrationError) return;
       throw error;
     });
     if (!granted) return false;
-    const { metadataUrl } = found;
-    const facts = { issuer: authorizationServer.issuer, resource, requested: scopes, key, metadataUrl };
     await this.#keep(toHeld(granted, facts));
     return true;
   }

@@ -60,6 +60,11 @@ export class TokenSources implements SignIn {
     return true;
   };
 
+  /** Obtains a token for a challenge, even if there is a token. */
+  async obtain(challenge: AuthChallenge, signal: AbortSignal): Promise<void> {
+    await this.#find(challenge.url).obtain(challenge, signal);
+  }
+
   #find(server: string): TokenSource {
     const url = new URL(server);
     url.hash = url.username = url.password = "";

@@ -1,0 +1,157 @@
+/**
+ * A small client of the MCP endpoint, which lists and calls tools.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http
+ */
+import { encodeHeaderValue } from "../../core/protocol/header_value.ts";
+import { findHeaderParams } from "../../core/schema/header_params.ts";
+import type { JsonSchema } from "../../core/schema/json_schema.ts";
+import type { WebMcpRegisterOptions } from "../page.ts";
+
+const VERSION = "2026-07-28";
+const META = "io.modelcontextprotocol/";
+/** Maximum number of questions of one call, and of pages of a list. */
+const MAX_ROUNDS = 32;
+
+/** A tool in a list of the server. */
+export interface ListedTool {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema: JsonSchema;
+  readonly annotations?: { readonly title?: string; readonly readOnlyHint?: boolean; readonly openWorldHint?: boolean };
+}
+
+/** Options of a call. */
+export interface CallOptions {
+  /** Asks the user a question without fields. */
+  readonly ask: (question: string) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** The result of a call, as the page's agent gets it. */
+export interface CallResult {
+  readonly content: unknown;
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Sends requests to the MCP endpoint with the credentials of the page's user. */
+export class Endpoint {
+  readonly #url: string;
+  readonly #options: WebMcpRegisterOptions;
+  #count = 0;
+
+  constructor(url: string, options: WebMcpRegisterOptions) {
+    this.#url = url;
+    this.#options = options;
+  }
+
+  /** Lists the tools of all pages. */
+  async list(): Promise<readonly ListedTool[]> {
+    const tools: ListedTool[] = [];
+    let cursor: unknown;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const result = await this.#request("tools/list", cursor === undefined ? {} : { cursor });
+      tools.push(...result.tools as ListedTool[]); // The cast is safe, because the page trusts its server.
+      cursor = result.nextCursor;
+      if (cursor === undefined) break;
+    }
+    return tools;
+  }
+
+  /** Calls a tool, and answers its questions. */
+  async call({ name, inputSchema }: ListedTool, args: Json, { ask, signal }: CallOptions): Promise<CallResult> {
+    const headers: Record<string, string> = { "mcp-name": encodeHeaderValue(name) };
+    for (const { header, path } of findHeaderParams(inputSchema)) {
+      const value = path.reduce<unknown>(
+        (at, key) => Object.hasOwn(Object(at), key) ? Object(at)[key] : undefined,
+        args,
+      );
+      if (value !== undefined && value !== null) headers[`mcp-param-${header}`] = encodeHeaderValue(String(value));
+    }
+    let answers: Json = {};
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const result = await this.#request("tools/call", { name, arguments: args, ...answers }, headers, signal);
+      if (result.resultType !== "input_required") {
+        const { content, structuredContent, isError } = result;
+        return { content, structuredContent, isError: isError === true };
+      }
+      const { inputRequests = {}, requestState } = result;
+      const inputResponses: Record<string, unknown> = {};
+      for (const [key, question] of Object.entries(Object(inputRequests))) {
+        inputResponses[key] = await answer(question, ask);
+      }
+      answers = { inputResponses, requestState };
+    }
+    throw new Error(`Cannot call ${name}: the tool asks more than ${MAX_ROUNDS} times`);
+  }
+
+  async #request(method: string, params: Json, more: Record<string, string> = {}, signal?: AbortSignal): Promise<Json> {
+    const { token, cookies } = this.#options;
+    const bearer = await token?.();
+    const _meta = {
+      [`${META}protocolVersion`]: VERSION,
+      [`${META}clientInfo`]: { name: "WebMCP", version: VERSION },
+      [`${META}clientCapabilities`]: { elicitation: { form: {} } },
+    };
+    const id = ++this.#count;
+    const response = await fetch(this.#url, {
+      method: "POST",
+      headers: {
+        accept: "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": VERSION,
+        "mcp-method": method,
+        ...bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+        ...more,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta } }),
+      credentials: cookies ? "include" : "omit",
+      cache: "no-store",
+      redirect: "error",
+      signal,
+    });
+    const reply = readReply(await response.text(), response.headers.get("content-type") ?? "", id);
+    const { error, result } = reply;
+    if (result) return result;
+    const state = response.status === 401
+      ? "the server requires a valid access token; sign in"
+      : error?.message ?? `the response has status ${response.status}`;
+    throw new Error(`Cannot send ${method}: ${state}`);
+  }
+}
+
+interface Reply {
+  readonly id?: unknown;
+  readonly result?: Json;
+  readonly error?: { readonly message?: string };
+}
+
+/** Returns the reply in a response, which may be an event stream. */
+function readReply(text: string, type: string, id: number): Reply {
+  const isStream = type.startsWith("text/event-stream");
+  const texts = isStream
+    ? text.split(/\r?\n\r?\n/).map((event) => [...event.matchAll(/^data: ?(.*)$/gm)].map(([, data]) => data).join("\n"))
+    : [text];
+  for (const each of texts) {
+    try {
+      const message: Reply = JSON.parse(each);
+      if (!isStream || message.id === id) return message;
+    } catch {
+      // A comment in a stream, or the response of a proxy.
+    }
+  }
+  return {};
+}
+
+/** Answers a question for consent. Cancels a question with fields, because an agent must not fill in the form. */
+async function answer(question: unknown, ask: CallOptions["ask"]): Promise<unknown> {
+  const { method, params = {} } = Object(question);
+  const { message, requestedSchema } = Object(params);
+  const hasFields = Object.keys(Object(Object(requestedSchema).properties)).length > 0;
+  if (method !== "elicitation/create" || hasFields || !requestedSchema) return { action: "cancel" };
+  return await ask(String(message)) ? { action: "accept", content: {} } : { action: "decline" };
+}

@@ -1,0 +1,409 @@
+// The route of the script that registers tools in a page, and the script with a page that is a fake. browser_test.ts runs
+// the script in a real browser.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { createServer, mount, type Server, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
+import { confirm } from "../../src/layers/layers.ts";
+import { webMcp, type WebMcpModule, type WebMcpOptions, type WebMcpRegisterOptions } from "../../src/web/web.ts";
+import { sentence } from "../support/messages.ts";
+
+const isDeno = typeof Deno !== "undefined";
+
+const ORIGIN = "https://app.example.com";
+const HOST = "mcp.example.com";
+const KEY = "key-of-ada-123456";
+const [ARGS, TEXT] = [
+  { type: "object", properties: { text: { type: "string" } } },
+  "</script><img src=x onerror=alert(1)>",
+];
+
+let runs: string[] = [];
+const run = (name: string) => () => {
+  runs.push(name);
+  return TEXT;
+};
+
+interface Options {
+  readonly web?: WebMcpOptions;
+  readonly credentials?: boolean;
+  readonly path?: string;
+  readonly routes?: boolean;
+}
+
+function create({ web, credentials = false, path = "/mcp", routes = true }: Options = {}): Server {
+  runs = [];
+  return createServer({
+    name: "notes",
+    version: "1.0.0",
+    path,
+    hosts: [HOST],
+    observer: {},
+    cors: { origins: [ORIGIN], credentials },
+    auth: apiKey({ keys: { ada: KEY, bob: "key-of-bob-123456" }, cookie: "session" }),
+    handlers: [
+      tool({
+        name: "read",
+        description: TEXT,
+        annotations: { readOnlyHint: true, openWorldHint: false },
+        run: run("read"),
+      }),
+      tool({ name: "write", title: "Write a note", input: ARGS, run: run("write") }),
+      tool({ name: "clear", annotations: { readOnlyHint: true }, use: [confirm("Clear?")], run: run("clear") }),
+      tool({ name: "secret", allow: ({ principal }) => principal?.id === "apikey:ada", run: run("secret") }),
+      tool({
+        name: "ask",
+        annotations: { readOnlyHint: true },
+        run: async (_, ctx) => {
+          const { action } = await ctx.elicit("name", { message: "Name?", schema: ARGS });
+          return action;
+        },
+      }),
+      tool({
+        name: "region",
+        annotations: { readOnlyHint: true },
+        input: {
+          type: "object",
+          properties: { region: { type: "string", "x-mcp-header": "Region" } },
+        },
+        run: (input: { region?: string }) => `${input.region}`,
+      }),
+      tool({ name: "broken", annotations: { readOnlyHint: true }, run: () => Promise.reject(new Error("x")) }),
+    ],
+    ...routes ? { routes: [webMcp(web)] } : {},
+  });
+}
+
+function load(server: Pick<Server, "fetch">, headers: Record<string, string> = {}, init: RequestInit = {}) {
+  const { path = "/webmcp.js", host = HOST, ...rest } = headers;
+  return server.fetch(new Request(`https://${host}${path}`, { headers: { host, ...rest }, ...init }));
+}
+
+Deno.test("the script is served to the server's own pages and to the origins in cors, and is the same for every user", async () => {
+  await using server = create();
+  const own = await load(server);
+  const text = await own.text();
+  assertEquals(own.status, 200);
+  assertEquals(Object.fromEntries(own.headers), {
+    "cache-control": "no-cache",
+    "content-type": "text/javascript; charset=utf-8",
+    "cross-origin-resource-policy": "same-origin",
+    etag: own.headers.get("etag") ?? "",
+    vary: "origin",
+    "x-content-type-options": "nosniff",
+  });
+  const foreign = await load(server, { origin: ORIGIN, authorization: `Bearer ${KEY}`, cookie: `session=${KEY}` });
+  assertEquals([foreign.status, foreign.headers.get("access-control-allow-origin")], [200, ORIGIN]);
+  assertEquals(foreign.headers.get("access-control-allow-credentials"), null);
+  assertEquals([await foreign.text(), foreign.headers.get("etag")], [text, own.headers.get("etag")]);
+  assertEquals(["read", "write", "secret", KEY, TEXT].filter((each) => text.includes(`"${each}"`)), []);
+  assert(!/\beval\b|\bFunction\(|innerHTML|document\.write/.test(text));
+  const same = await load(server, { origin: `https://${HOST}` });
+  assertEquals([same.status, same.headers.get("access-control-allow-origin")], [200, null]);
+  await same.body?.cancel();
+  const again = await load(server, { "if-none-match": own.headers.get("etag") ?? "" });
+  assertEquals([again.status, await again.text(), again.headers.get("vary")], [304, "", "origin"]);
+  const head = await load(server, {}, { method: "HEAD" });
+  assertEquals([head.status, await head.text(), head.headers.get("etag")], [200, "", own.headers.get("etag")]);
+});
+
+const FOREIGN = [
+  "null",
+  "https://evil.com",
+  "https://app.example.com.evil.com",
+  "https://evil.com/app.example.com",
+  "https://evilapp.example.com",
+  "https://x.app.example.com",
+  "https://app.example.com:8443",
+  "http://app.example.com",
+  "https://app.example.com@evil.com",
+  "https://app.example.com, https://evil.com",
+  "https://app.example.com%2eevil.com",
+  "https://mcp.example.com.evil.com",
+  "file://",
+  "*",
+];
+
+Deno.test("no other page gets the script, or calls a tool with the user's cookie or token", async () => {
+  await using server = create({ credentials: true });
+  for (const origin of FOREIGN) {
+    const script = await load(server, { origin });
+    assertEquals([origin, script.status, script.headers.get("access-control-allow-origin")], [origin, 403, null]);
+    assert(!(await script.text()).includes("register"));
+    for (const [name, value] of [["cookie", `session=${KEY}`], ["authorization", `Bearer ${KEY}`]]) {
+      const called = await call(server, { origin, [name]: value });
+      assertEquals([origin, called.status, called.headers.get("access-control-allow-origin")], [origin, 403, null]);
+    }
+    const preflight = await load(server, { path: "/mcp", origin, "access-control-request-method": "POST" }, {
+      method: "OPTIONS",
+    });
+    assertEquals([preflight.ok, preflight.headers.get("access-control-allow-origin")], [false, null]);
+  }
+  for (const host of ["evil.com", "mcp.example.com.evil.com"]) {
+    assertEquals((await load(server, { host })).status, 403);
+    assertEquals((await load(server, { host, origin: `https://${host}` })).status, 403);
+    assertEquals((await call(server, { host, origin: `https://${host}`, cookie: `session=${KEY}` })).status, 403);
+  }
+  assertEquals(runs, []);
+  assertEquals((await call(server, { origin: ORIGIN, cookie: `session=${KEY}` })).status, 200);
+  assertEquals(runs, ["write"]);
+});
+
+Deno.test("the route accepts no other method, and no credentials in the URL", async () => {
+  await using server = create();
+  for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+    const { status, headers } = await load(server, { origin: ORIGIN }, { method });
+    assertEquals([status, headers.get("allow"), headers.get("access-control-allow-methods")], [405, "GET, HEAD", null]);
+  }
+  assertEquals(
+    (await call(server, { origin: ORIGIN, path: `/mcp?access_token=${KEY}&token=${KEY}&session=${KEY}` })).status,
+    401,
+  );
+  assertEquals(runs, []);
+});
+
+/** Calls `write` as a page would do without the script. */
+async function call(server: Server, headers: Record<string, string>): Promise<Response> {
+  const { path = "/mcp", host = HOST, ...rest } = headers;
+  const [version, _meta] = ["2026-07-28", {
+    [`${META}protocolVersion`]: "2026-07-28",
+    [`${META}clientCapabilities`]: {},
+  }];
+  return await server.fetch(
+    new Request(`https://${host}${path}`, {
+      method: "POST",
+      headers: {
+        host,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": version,
+        "mcp-method": "tools/call",
+        "mcp-name": "write",
+        ...rest,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write", _meta } }),
+    }),
+  );
+}
+
+const META = "io.modelcontextprotocol/";
+
+/** A tool as the model context of a page gets it. */
+interface PageTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly annotations: Record<string, boolean>;
+}
+
+interface PageContext extends EventTarget {
+  getTools(): Promise<readonly PageTool[]>;
+  executeTool(tool: { readonly name: string }, input: object, options?: { signal?: AbortSignal }): Promise<string>;
+}
+
+interface Page {
+  readonly document: { readonly modelContext: PageContext };
+  /** The texts that `window.confirm` has shown. */
+  readonly confirmed: string[];
+  readonly requests: { readonly url: string; readonly init: RequestInit }[];
+  /** Loads the script that the server serves. */
+  load(): Promise<WebMcpModule["register"]>;
+  /** Calls a tool as an agent. Returns the result, or the message of the error. */
+  use(name: string, input?: object): Promise<unknown>;
+}
+
+/** Runs a test with the globals of a page, and with a `fetch` that sends the page's Origin to the server. */
+async function inPage(
+  server: Pick<Server, "fetch">,
+  test: (page: Page) => Promise<void>,
+  answer = true,
+): Promise<void> {
+  const confirmed: string[] = [];
+  const requests: { readonly url: string; readonly init: RequestInit }[] = [];
+  const page = { document: {} as Page["document"] }; // The cast is safe, because the script sets the model context.
+  const globals: Record<string, unknown> = {
+    document: page.document,
+    isSecureContext: true,
+    location: { origin: ORIGIN },
+    window: {},
+    confirm: (text: string) => (confirmed.push(text), answer),
+    fetch: async (url: string, init: RequestInit) => {
+      requests.push({ url, init });
+      const headers = { host: HOST, origin: ORIGIN, ...Object(init.headers) };
+      return await server.fetch(new Request(url, { ...init, headers }));
+    },
+  };
+  const before = Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(globals)) {
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  }
+  try {
+    await test({
+      ...page,
+      confirmed,
+      requests,
+      async load() {
+        const text = await (await load(server)).text();
+        const folder = await mkdtemp(`${tmpdir()}/mcp-web-`);
+        try {
+          await writeFile(`${folder}/webmcp.mjs`, text);
+          return (await import(`file://${folder}/webmcp.mjs`)).register;
+        } finally {
+          await rm(folder, { recursive: true });
+        }
+      },
+      use: (name, input = {}) =>
+        page.document.modelContext.executeTool({ name }, input).then(
+          (text) => JSON.parse(text),
+          ({ message }) => message,
+        ),
+    });
+  } finally {
+    for (const [name, descriptor] of before) {
+      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
+      else Reflect.deleteProperty(globalThis, name);
+    }
+  }
+}
+
+const url = `https://${HOST}/mcp`;
+const options: WebMcpRegisterOptions = { url, token: () => KEY };
+
+Deno.test("the script registers the tools that the user may see, and calls them as the user", async () => {
+  await using server = create();
+  await inPage(server, async ({ document, confirmed, requests, load, use }) => {
+    const register = await load();
+    let key: string | undefined = "key-of-bob-123456";
+    const registered = await register({ url, token: () => key });
+    assertEquals(registered.isStandIn, true);
+    const names = ["read", "write", "clear", "ask", "region", "broken"];
+    assertEquals(registered.tools, names);
+    const { modelContext } = document;
+    const tools = await modelContext.getTools();
+    assertEquals(tools.map(({ name }) => name), names);
+    assertEquals(tools[0].description, TEXT);
+    assertEquals([tools[1].title, tools[1].description], ["Write a note", "Write a note"]);
+    assertEquals(tools.slice(0, 2).map(({ annotations }) => annotations), [
+      { readOnlyHint: true, untrustedContentHint: false },
+      { readOnlyHint: false, untrustedContentHint: true },
+    ]);
+    let changes = 0;
+    modelContext.addEventListener("toolchange", () => changes++);
+    key = KEY;
+    await registered.update();
+    assertEquals([registered.tools.at(-1), changes], ["secret", 1]);
+    assertEquals(await use("read"), { content: [{ type: "text", text: TEXT }], isError: false });
+    assertEquals([confirmed, runs], [[], ["read"]]);
+    await use("write", { text: "a" });
+    assertEquals(confirmed, ['An agent wants to use "Write a note":\n{\n "text": "a"\n}']);
+    assertEquals(runs, ["read", "write"]);
+    assertEquals(await use("clear"), { content: [{ type: "text", text: TEXT }], isError: false });
+    assertEquals(confirmed.slice(1), ["Clear?"]);
+    assertEquals(await use("ask"), { content: [{ type: "text", text: "cancel" }], isError: false });
+    assertEquals(await use("region", { region: "eu" }), { content: [{ type: "text", text: "eu" }], isError: false });
+    assertEquals(Object(await use("broken")).isError, true);
+    for (const { url: address, init: { credentials, redirect, headers } } of requests) {
+      assertEquals([address, credentials, redirect], [url, "omit", "error"]);
+      assert(/^Bearer key-of-(ada|bob)-123456$/.test(Object(headers).authorization ?? ""));
+    }
+    key = undefined;
+    assertEquals(await use("read"), sentence());
+    await assertRejects(() => registered.update(), Error, "access token");
+    registered.close();
+    assertEquals([registered.tools, await modelContext.getTools()], [[], []]);
+    assertEquals(await use("read"), "Tool not found");
+  });
+});
+
+Deno.test("a tool that changes something does not run without the user's consent", async () => {
+  await using server = create();
+  await inPage(server, async ({ load, use }) => {
+    const register = await load();
+    const registered = await register(options);
+    const text = "write did not run: the user declined. Do not call write again unless the user asks you to.";
+    assertEquals(await use("write"), { content: [{ type: "text", text }], isError: true });
+    assertEquals(Object(await use("clear")).isError, true);
+    registered.close();
+    const seen: unknown[] = [];
+    // A value that is not `true` counts as no, such as a forgotten `return`.
+    await register({ ...options, confirm: (request) => (seen.push(request), "yes" as unknown as boolean) });
+    await use("write", { text: "a" });
+    await use("clear");
+    assertEquals(seen, [
+      { name: "write", title: "Write a note", arguments: { text: "a" }, question: undefined },
+      { name: "clear", title: "clear", arguments: {}, question: "Clear?" },
+    ]);
+    assertEquals(runs, []);
+  }, false);
+});
+
+Deno.test("the script uses the browser's model context, and reports tools that it does not accept", async () => {
+  await using server = create({ web: { tools: ["read", "write", "secret", "</script>"] } });
+  await inPage(server, async ({ document, load }) => {
+    const taken: string[] = [];
+    const registerTool = ({ name }: PageTool) =>
+      name === "write" ? Promise.reject(new Error("Invalid tool name")) : Promise.resolve(void taken.push(name));
+    Object.assign(document, { modelContext: { registerTool } });
+    const warnings: string[] = [];
+    const registered = await (await load())({ ...options, onWarning: (message) => void warnings.push(message) });
+    assertEquals([registered.isStandIn, registered.tools, taken], [false, ["read", "secret"], ["read", "secret"]]);
+    assertEquals(warnings, ['Cannot register the tool "write": Invalid tool name']);
+  });
+});
+
+Deno.test("the script finds the endpoint next to itself, also behind a prefix, and otherwise requires a URL", async () => {
+  const toEndpoint = async (served: Pick<Server, "fetch">, path: string, base: string) => {
+    const [, relative] = /^const ENDPOINT=(\S+?),TOOLS=/.exec(await (await load(served, { path })).text()) ?? [];
+    return relative === "undefined" ? undefined : new URL(JSON.parse(relative), base).href;
+  };
+  await using first = create();
+  assertEquals(await toEndpoint(first, "/webmcp.js", `https://${HOST}/tools/webmcp.js`), `https://${HOST}/tools/mcp`);
+  await using second = create({ web: { path: "/a/b/w.js" }, path: "/a/mcp" });
+  assertEquals(await toEndpoint(second, "/a/b/w.js", `https://${HOST}/a/b/w.js`), `https://${HOST}/a/mcp`);
+  await using third = create({ path: "/:tenant/mcp" });
+  assertEquals(await toEndpoint(third, "/webmcp.js", url), undefined);
+  const servers = ["/one/mcp", "/two/mcp"].map((path, at) =>
+    createServer({ name: `s${at}`, version: "1.0.0", path, hosts: [HOST], cors: { origins: [ORIGIN] } })
+  );
+  await using mounted = mount(servers, { routes: [webMcp()] });
+  assertEquals(await toEndpoint(mounted, "/webmcp.js", url), undefined);
+  assertEquals((await load(mounted, { origin: ORIGIN })).headers.get("access-control-allow-origin"), ORIGIN);
+  assertEquals((await load(mounted, { origin: "https://evil.com" })).status, 403);
+  await inPage(mounted, async ({ load }) => {
+    const register = await load();
+    assertEquals((await assertRejects(() => register(), TypeError)).message, sentence("url"));
+  });
+});
+
+Deno.test("the script registers nothing in a page without https", async () => {
+  await using server = create();
+  await inPage(server, async ({ document, load }) => {
+    Object.defineProperty(globalThis, "isSecureContext", { value: false, configurable: true });
+    const register = await load();
+    assertEquals((await assertRejects(() => register(options), Error)).message, sentence());
+    assertEquals(document, {} as Page["document"]);
+  });
+});
+
+Deno.test("webMcp() throws for unusable options", () => {
+  const wrong: object[] = [{ path: "webmcp.js" }, { path: "/a b" }, { tools: "read" }, { origins: [ORIGIN] }, {
+    token: "x",
+  }];
+  for (const options of wrong) assertEquals(assertThrows(() => webMcp(options), TypeError).message, sentence());
+});
+
+Deno.test({
+  name: "the committed bundle of the script is current, and has at most 8 KiB",
+  ignore: !isDeno, // the bundler and the files are Deno's
+  async fn() {
+    const { SCRIPT, bundleScript } = await import("../release/webmcp_script.ts");
+    try {
+      const text = await Deno.readTextFile(SCRIPT);
+      assert(text === await bundleScript(), "the bundle is not current; run `deno task web:script`");
+      assert(new TextEncoder().encode(text).length <= 8192, `${text.length} characters`);
+    } finally {
+      await (await import("esbuild")).stop();
+    }
+  },
+});

@@ -33,7 +33,7 @@ import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./t
 import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts";
 import type { Authenticator } from "./transports/http/authenticator.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import { type HttpEntry, LazyEndpoint, serveBy } from "./transports/http/lazy_endpoint.ts";
+import { type HttpEntry, LazyEndpoint, serveBy, withContext } from "./transports/http/lazy_endpoint.ts";
 import type { Branch, PathParams, PathRouter } from "./transports/http/path_router.ts";
 import type { FindSpot } from "./transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
@@ -218,7 +218,7 @@ function growServer<P extends Schema>(
       `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
     );
   };
-  const fetch = front ? serveBy(core, front) : plain;
+  const fetch = withContext(front ? serveBy(core, front) : plain);
   const server: Server = {
     fetch,
     ...host.server,

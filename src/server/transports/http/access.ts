@@ -6,6 +6,8 @@
 import { quote } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { findDeno } from "../../../core/runtime.ts";
+import type { PathInfo } from "../../engine/auth.ts";
+import type { Principal } from "../../call/context.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
 import { copyRequest, type Visit } from "./request_copy.ts";
 
@@ -24,7 +26,27 @@ export interface ConnectionInfo {
   readonly info?: ConnectionInfo;
   /** The caller, which the code that calls `fetch` has authenticated. */
   readonly principal?: unknown;
+  /**
+   * Called with each promise for work that continues after the response, such as the functions of `ctx.defer` and
+   * detached handlers. On Workers, pass `waitUntil` from `cloudflare:workers`, because a plain Worker ends such work
+   * together with the response.
+   */
+  readonly waitUntil?: (work: Promise<unknown>) => void;
+  /**
+   * Serves the request in place of this server, such as in another process or in a Durable Object. Called only if the
+   * request passes all checks that come before its body: host, origin, path, caller and the headers of the protocol.
+   */
+  readonly forward?: Forward;
 }
+
+/** The caller of a forwarded request, which the server has checked. */
+export interface ForwardedCaller extends PathInfo {
+  /** The principal. `undefined` if the server has no `auth`. */
+  readonly principal?: Principal;
+}
+
+/** Forwards a request, and returns the response. If the function throws, the client gets HTTP 500 without details. */
+export type Forward = (request: Request, caller: ForwardedCaller) => Response | Promise<Response>;
 
 /** Hosts and origins that are allowed in addition to the defaults. */
 export interface AccessOptions {

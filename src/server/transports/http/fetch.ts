@@ -7,17 +7,18 @@ import type { Incoming } from "../../../core/protocol/jsonrpc.ts";
 import { NOT_UTF8, parseMessage } from "../../../core/protocol/message_parser.ts";
 import type { Account } from "../../capacity/account.ts";
 import { Aging } from "../../../core/aging.ts";
+import { NO_PATH_PARAMS } from "../../engine/auth.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Reply } from "../../call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
-import { type ConnectionInfo, readPeer } from "./access.ts";
+import { type ConnectionInfo, type Forward, readPeer } from "./access.ts";
 import { Caller } from "./caller.ts";
 import { Callers, type CallersOptions, type Identified, type WayIn } from "./callers.ts";
 import { withCors } from "./cors_headers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
-import { CLOSING, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, toFault, toFaultReply, toMessage } from "./refusals.ts";
 import { RequestBodies } from "./request_body.ts";
 import { type Outlet, respondTo } from "./responses.ts";
 import { HEAVY } from "./turns.ts";
@@ -37,8 +38,17 @@ export interface HttpOptions extends CallersOptions {
   readonly bodies?: RequestBodies;
 }
 
-/** Handles a web-standard request. Deno, Bun or a router passes the optional second argument. */
-export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+/**
+ * Handles a web-standard request. Deno, Bun or a router passes the optional second argument. Workers pass their
+ * environment as the second argument, and a context as the third.
+ */
+export type Fetch = (request: Request, info?: ConnectionInfo, context?: RequestContext) => Promise<Response>;
+
+/** The context of a request on Workers. */
+export interface RequestContext {
+  /** Keeps the request alive until a promise settles. */
+  waitUntil(work: Promise<unknown>): void;
+}
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -127,12 +137,24 @@ export class Endpoint {
       ? checkPost(headers, accepts, this.#engine.core)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
+    const forward = caller.info?.forward;
+    if (typeof forward === "function") return this.#forward(caller, forward);
     const exchange = new Exchange(caller, accepts, this.#exchanges);
     return new Promise((respond) => {
       const outlet = { parts: this.#exchanges, respond };
       if (method !== "POST") return this.#attachOrDetach(exchange, method, outlet);
       this.#bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
     });
+  }
+
+  async #forward({ request, principal, place }: Caller, forward: Forward): Promise<Response> {
+    try {
+      const response: unknown = await forward(request, { principal, pathParams: (place ?? NO_PATH_PARAMS).pathParams });
+      if (response instanceof Response) return response;
+      throw new TypeError("Cannot forward the request: forward() did not return a Response; return a Response");
+    } catch (error) {
+      return toFault(this.#engine.core, error);
+    }
   }
 
   #answer(exchange: Exchange, body: ArrayBuffer | Refusal, outlet: Outlet): void {

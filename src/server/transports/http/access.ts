@@ -6,7 +6,6 @@
 import { quote } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { findDeno } from "../../../core/runtime.ts";
-import type { PathInfo } from "../../engine/auth.ts";
 import type { Principal } from "../../call/context.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
 import { copyRequest, type Visit } from "./request_copy.ts";
@@ -39,8 +38,8 @@ export interface ConnectionInfo {
   readonly forward?: Forward;
 }
 
-/** The caller of a forwarded request, which the server has checked. */
-export interface ForwardedCaller extends PathInfo {
+/** The caller of a forwarded request, whom the server has identified. */
+export interface ForwardedCaller {
   /** The principal. `undefined` if the server has no `auth`. */
   readonly principal?: Principal;
 }

@@ -7,7 +7,6 @@ import type { Incoming } from "../../../core/protocol/jsonrpc.ts";
 import { NOT_UTF8, parseMessage } from "../../../core/protocol/message_parser.ts";
 import type { Account } from "../../capacity/account.ts";
 import { Aging } from "../../../core/aging.ts";
-import { NO_PATH_PARAMS } from "../../engine/auth.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Reply } from "../../call/link.ts";
@@ -147,9 +146,9 @@ export class Endpoint {
     });
   }
 
-  async #forward({ request, principal, place }: Caller, forward: Forward): Promise<Response> {
+  async #forward({ request, principal }: Caller, forward: Forward): Promise<Response> {
     try {
-      const response: unknown = await forward(request, { principal, pathParams: (place ?? NO_PATH_PARAMS).pathParams });
+      const response: unknown = await forward(request, { principal });
       if (response instanceof Response) return response;
       throw new TypeError("Cannot forward the request: forward() did not return a Response; return a Response");
     } catch (error) {

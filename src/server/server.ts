@@ -485,9 +485,12 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
   // Declare both parameters, because Deno passes arguments only if the function declares parameters.
   return (request, info) => {
-    // Look up the container for each request, because `mount` replaces the container.
-    findRoot(host).container?.start();
-    host.lives?.start();
+    // A server that only forwards requests runs no handlers.
+    if (typeof info?.forward !== "function") {
+      // Look up the container for each request, because `mount` replaces the container.
+      findRoot(host).container?.start();
+      host.lives?.start();
+    }
     return fetch(request, info);
   };
 }

@@ -412,9 +412,7 @@ export class Scheduler implements Executor {
     if (!places.charge(account)) throw refuse("too many handlers continue after their response", "calls.detached");
     account.charge(call.weigh());
     call.account = account;
-    const finished = this.#finish(call, result, { timeoutMs, places });
-    call.link.waitUntil?.(finished);
-    return finished;
+    return this.#finish(call, result, { timeoutMs, places });
   }
 
   // Waits for the result of a call, up to its timeout.

@@ -26,9 +26,8 @@ export interface ConnectionInfo {
   /** The caller, which the code that calls `fetch` has authenticated. */
   readonly principal?: unknown;
   /**
-   * Called with each promise for work that continues after the response, such as the functions of `ctx.defer` and
-   * detached handlers. On Workers, pass `waitUntil` from `cloudflare:workers`, because a plain Worker ends such work
-   * together with the response.
+   * Called with a promise for the functions that `ctx.defer` runs after the response. On Workers, pass `waitUntil` from
+   * `cloudflare:workers`, because a plain Worker ends the work for a request together with its response.
    */
   readonly waitUntil?: (work: Promise<unknown>) => void;
   /**

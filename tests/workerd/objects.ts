@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createHostFetch } from "../frameworks/host_fetch.ts";
 import { probe } from "../frameworks/probe.ts";
 import { until } from "../support/behaviour.ts";
-import { ask, callInSession, callTool, openSession, post } from "./requests.ts";
+import { ask, callInSession, callTool, type Headers, openSession, post } from "./requests.ts";
 import { serveWorker, type Worker } from "./workerd.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -12,15 +12,27 @@ const KEYS = { ADA_KEY: "ada-2f6c1e0b9d4a7853", BOB_KEY: "bob-8d3f5a7c6e1b9042" 
 const ada = { authorization: `Bearer ${KEYS.ADA_KEY}` };
 const bob = { authorization: `Bearer ${KEYS.BOB_KEY}` };
 
-/** Serves the Worker of the example with the server of probe_objects.ts, or with another server. */
+/** The name of a user's object in the example. */
+const OF_USER = 'principal ? `user ${principal.id}` : "everyone"';
+
+interface RecipeOptions {
+  /** The file in tests/workerd that takes the place of the example's server.ts. */
+  readonly server?: string;
+  /** The expression that takes the place of {@linkcode OF_USER}. */
+  readonly name?: string;
+}
+
+/** Serves the Worker of the example with another server. */
 async function serveRecipe(
   variables: Readonly<Record<string, string>> = KEYS,
-  server = `${root}tests/workerd/probe_objects.ts`,
+  { server = "probe_objects.ts", name = OF_USER }: RecipeOptions = {},
 ): Promise<Worker> {
   const folder = await Deno.makeTempDir({ prefix: "recipe-" });
   try {
-    await Deno.copyFile(`${root}examples/workers/worker.ts`, `${folder}/worker.ts`);
-    await Deno.writeTextFile(`${folder}/server.ts`, `export { create } from "${server}";\n`);
+    const worker = await Deno.readTextFile(`${root}examples/workers/worker.ts`);
+    assert(worker.includes(OF_USER));
+    await Deno.writeTextFile(`${folder}/worker.ts`, worker.replace(OF_USER, () => name));
+    await Deno.writeTextFile(`${folder}/server.ts`, `export { create } from "${root}tests/workerd/${server}";\n`);
     return await serveWorker(`${folder}/worker.ts`, { variables: { MCP_SECRET, ...variables }, hasObjects: true });
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -28,9 +40,9 @@ async function serveRecipe(
 }
 
 /** Probes a server as a user. Returns the behaviours that did not pass. */
-async function findFaults(origin: string, headers: HeadersInit = {}): Promise<Readonly<Record<string, string>>> {
+async function findFaults(origin: string, headers: Headers = {}): Promise<Readonly<Record<string, string>>> {
   const outcome = await probe(`${origin}/mcp`, (request) => {
-    for (const [name, value] of new Headers(headers)) request.headers.set(name, value);
+    for (const [name, value] of Object.entries(headers)) request.headers.set(name, value);
     return fetch(request);
   });
   return Object.fromEntries(Object.entries(outcome).filter(([, what]) => what !== "passed"));
@@ -83,7 +95,7 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
     const url = `${worker.origin}/mcp`;
     const session = await openSession(url, ada);
     const sealed = session["mcp-session-id"];
-    const wrong = [
+    const wrong: readonly Headers[] = [
       {},
       { authorization: "Bearer ada-2f6c1e0b9d4a7854" },
       { authorization: "Bearer ada" },
@@ -144,7 +156,7 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
     await using worker = await serveRecipe();
     const url = `${worker.origin}/mcp`;
     const [ofAda, ofBob] = [await callTool(url, "which_server", {}, ada), await callTool(url, "which_server", {}, bob)];
-    const games = [
+    const games: readonly Headers[] = [
       { "x-user": "bob", "x-principal": "apikey:bob", "cf-worker": "bob", "x-object": "user apikey:bob" },
       { "cf-connecting-ip": "203.0.113.7", "x-forwarded-for": "203.0.113.7" },
       { cookie: `key=${KEYS.BOB_KEY}`, "x-api-key": KEYS.BOB_KEY },
@@ -165,6 +177,32 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
     assertEquals(rebound.status, 403);
     await rebound.body?.cancel();
     assertEquals(await callTool(url, "count_servers", {}, ada), "3");
+  },
+
+  async "the members of a tenant share an object, whichever tenant is in the path"() {
+    const options = { server: "tenant_objects.ts", name: "`tenant ${principal?.tenant}`" };
+    await using worker = await serveRecipe({ ...KEYS, EVE_KEY: "eve-8d3f5a7c6e1b9043" }, options);
+    const call = (tenant: string, user: Headers, name = "which_server") =>
+      ask(`${worker.origin}/tenants/${tenant}/mcp`, "tools/call", { name, arguments: {} }, user);
+    const eve = { authorization: "Bearer eve-8d3f5a7c6e1b9043" };
+    const callers = [["acme", ada], ["acme", eve], ["globex", bob]] as const;
+    const answers = await Promise.all(callers.map(([tenant, user]) => call(tenant, user)));
+    const [ofAda, ofEve, ofBob] = answers.map(({ message }) => message.result.content[0].text);
+    assertEquals([ofEve, ofBob === ofAda], [ofAda, false]);
+    for (const tenant of ["globex", "none", "apikey:bob", "..%2fglobex", "x".repeat(500)]) {
+      const { message } = await call(tenant, ada);
+      assertEquals(message.result?.content?.[0].text, undefined, tenant);
+    }
+    assertEquals((await call("acme", {})).status, 401);
+    assertEquals((await call("acme", ada, "count_servers")).message.result.content[0].text, "3");
+  },
+
+  async "objects that share a store serve the requests of a client in turn"() {
+    await using worker = await serveWorker(`${root}tests/workerd/store_worker.ts`, {
+      variables: { MCP_SECRET },
+      hasObjects: true,
+    });
+    assertPassed(await findFaults(worker.origin));
   },
 
   async "an object that starts again continues sessions and questions with the same secret"() {

@@ -8,7 +8,7 @@ export interface Answer {
   readonly message: any;
 }
 
-type Headers = Readonly<Record<string, string>>;
+export type Headers = Readonly<Record<string, string>>;
 
 const PREFIX = "io.modelcontextprotocol/";
 const LEGACY = "2025-11-25";

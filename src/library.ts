@@ -118,6 +118,6 @@ export type {
 export type { Infer, InferInput, JsonSchema, Schema, StandardSchema } from "./core/schema/schema.ts";
 export { withJsonSchema } from "./core/schema/with_json_schema.ts";
 export type { Cors, CorsOptions } from "./server/transports/http/cors.ts";
-export type { ConnectionInfo, Forward, ForwardedCaller } from "./server/transports/http/access.ts";
-export type { Fetch, RequestContext } from "./server/transports/http/fetch.ts";
+export type { ConnectionInfo } from "./server/transports/http/access.ts";
+export type { Fetch } from "./server/transports/http/fetch.ts";
 export type { Revision } from "./server/eras/revisions.ts";

@@ -1,7 +1,14 @@
 // `forward` in the second argument of `fetch`: one server checks the requests, and another server serves them.
 import { assertEquals } from "@std/assert";
-import { type ConnectionInfo, createServer, type ForwardedCaller, mount, type ServerOptions, tool } from "../../mod.ts";
-import { service } from "../../mod.ts";
+import {
+  type ConnectionInfo,
+  createServer,
+  mount,
+  type Principal,
+  type ServerOptions,
+  service,
+  tool,
+} from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";
@@ -11,6 +18,10 @@ import { sentence } from "../support/messages.ts";
 const KEYS = { ada: "ada-2f6c1e0b9d4a7853", bob: "bob-8d3f5a7c6e1b9042" };
 const auth = () => apiKey({ keys: KEYS });
 const ofAda = { authorization: `Bearer ${KEYS.ada}` };
+
+interface Caller {
+  readonly principal?: Principal;
+}
 
 const whoami = tool({
   name: "whoami",
@@ -25,7 +36,7 @@ const base = { name: "forwarded", version: "1.0.0", handlers: [whoami], observer
 function createFront(options: Partial<ServerOptions> = {}) {
   const seen: (string | undefined)[] = [];
   const front = createServer({ ...base, auth: auth(), ...options });
-  const forward = (request: Request, { principal }: ForwardedCaller) => {
+  const forward = (request: Request, { principal }: Caller) => {
     seen.push(principal?.id);
     return new Response(request.method, { status: 418 });
   };
@@ -40,7 +51,7 @@ for (const revision of ["2026-07-28", "2025-11-25"] as const) {
     const create = () => createServer({ ...base, auth: auth(), handlers: [whoami, use] });
     const servers = new Map<string, ReturnType<typeof create>>();
     const front = create();
-    const forward = (request: Request, { principal }: ForwardedCaller, info?: ConnectionInfo) => {
+    const forward = (request: Request, { principal }: Caller, info?: ConnectionInfo) => {
       const name = `${principal?.id}`;
       const server = servers.get(name) ?? create();
       servers.set(name, server);
@@ -119,7 +130,7 @@ Deno.test("a mount and a server with path parameters forward requests too", asyn
     handlers: ({ tenant }) => tenant === "none" ? undefined : [whoami],
   });
   const server = mount([front, tenants]);
-  const forward = (request: Request, { principal }: ForwardedCaller) => {
+  const forward = (request: Request, { principal }: Caller) => {
     seen.push(principal?.id);
     return new Response(new URL(request.url).pathname);
   };

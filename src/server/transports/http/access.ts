@@ -33,18 +33,14 @@ export interface ConnectionInfo {
   /**
    * Serves the request in place of this server, such as in another process or in a Durable Object. Called only if the
    * request passes all checks that come before its body: host, origin, path, caller and the headers of the protocol.
+   * `principal` is the caller, or `undefined` if the server has no `auth`. If the function throws, the client gets HTTP
+   * 500 without details.
    */
-  readonly forward?: Forward;
+  readonly forward?: (
+    request: Request,
+    caller: { readonly principal?: Principal },
+  ) => Response | Promise<Response>;
 }
-
-/** The caller of a forwarded request, whom the server has identified. */
-export interface ForwardedCaller {
-  /** The principal. `undefined` if the server has no `auth`. */
-  readonly principal?: Principal;
-}
-
-/** Forwards a request, and returns the response. If the function throws, the client gets HTTP 500 without details. */
-export type Forward = (request: Request, caller: ForwardedCaller) => Response | Promise<Response>;
 
 /** Hosts and origins that are allowed in addition to the defaults. */
 export interface AccessOptions {

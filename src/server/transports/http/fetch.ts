@@ -11,7 +11,7 @@ import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Reply } from "../../call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";
-import { type ConnectionInfo, type Forward, readPeer } from "./access.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
 import { Caller } from "./caller.ts";
 import { Callers, type CallersOptions, type Identified, type WayIn } from "./callers.ts";
 import { withCors } from "./cors_headers.ts";
@@ -39,15 +39,13 @@ export interface HttpOptions extends CallersOptions {
 
 /**
  * Handles a web-standard request. Deno, Bun or a router passes the optional second argument. Workers pass their
- * environment as the second argument, and a context as the third.
+ * environment as the second argument, and the context of the request as the third argument.
  */
-export type Fetch = (request: Request, info?: ConnectionInfo, context?: RequestContext) => Promise<Response>;
-
-/** The context of a request on Workers. */
-export interface RequestContext {
-  /** Keeps the request alive until a promise settles. */
-  waitUntil(work: Promise<unknown>): void;
-}
+export type Fetch = (
+  request: Request,
+  info?: ConnectionInfo,
+  context?: { waitUntil(work: Promise<unknown>): void },
+) => Promise<Response>;
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -146,7 +144,7 @@ export class Endpoint {
     });
   }
 
-  async #forward({ request, principal }: Caller, forward: Forward): Promise<Response> {
+  async #forward({ request, principal }: Caller, forward: NonNullable<ConnectionInfo["forward"]>): Promise<Response> {
     try {
       const response: unknown = await forward(request, { principal });
       if (response instanceof Response) return response;

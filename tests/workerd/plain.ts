@@ -33,7 +33,7 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
     const url = `${worker.origin}/mcp`;
     for (const name of ["quick", "hang", "quick", "hang"]) {
       const { message } = await ask(url, "tools/call", { name, arguments: {} });
-      assertEquals(message.result?.content[0].text ?? message.error.code, name === "hang" ? -32_603 : "quick");
+      assertEquals(message.result?.content?.[0]?.text ?? message.error?.code, name === "hang" ? -32_603 : "quick");
     }
   },
 

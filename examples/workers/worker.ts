@@ -10,7 +10,7 @@ const toAddress = ({ headers }: Request) => ({ hostname: headers.get("cf-connect
 export class McpObject extends DurableObject {
   readonly #server: Server = create();
 
-  override fetch(request: Request): Promise<Response> {
+  fetch(request: Request): Promise<Response> {
     return this.#server.fetch(request, { remoteAddr: toAddress(request) });
   }
 }

@@ -100,7 +100,10 @@ export class Ticker {
   startTimeout(ms: number, onTimeout: () => void): Timeout {
     const timeout = { due: this.clock.now() + ms, onTimeout };
     if (ms === Infinity) return timeout;
-    if (this.isPerRequest) return { ...timeout, stop: this.clock.start(() => this.#closed || onTimeout(), toDelay(ms)) };
+    if (this.isPerRequest) {
+      const stop = this.clock.start(() => this.#closed || onTimeout(), toDelay(ms));
+      return { ...timeout, stop };
+    }
     this.#timeouts.add(timeout);
     this.schedule(this.#runTimeouts, ms);
     if (this.#isBackground && !this.#closed) this.#arm(this.#at);

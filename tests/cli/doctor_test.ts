@@ -540,3 +540,11 @@ Deno.test("doctor reports a server that accepts only one client", async () => {
     `problem: lists: ${sentence("Session not found")}`,
   ]);
 });
+
+Deno.test("a server with streams: false has only notes about missing streams", async () => {
+  const found = await withServer(async (fetch) => listDefects(await runDoctor(fetch)), { streams: false });
+  assertEquals(found.filter((each) => each.startsWith("problem") || each.includes("stream")).toSorted(), [
+    `note: stream: ${sentence("GET is not supported")}`,
+    `note: stream: ${sentence("subscriptions/listen is not supported")}`,
+  ]);
+});

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { handler as documented } from "../../examples/frameworks/lambda.ts";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
-import { examine } from "../../src/cli/doctor/examination.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -222,20 +221,5 @@ Deno.test("a client that listens for changes on Lambda gets a warning, and does 
   await using _subscription = await client.subscribe({ toolsListChanged: true });
   await until(() => warnings.length, "a warning");
   assertEquals(warnings, [sentence("stream")]);
-  await server.close();
-});
-
-Deno.test("doctor finds only notes about missing streams on Lambda", async () => {
-  const server = createServer(options);
-  const findings = await examine({ url: URL_, fetch: toFetch([toHandler(server)], "API Gateway v2"), timeoutMs: 2000 });
-  const bad = findings.filter(({ level, check }) =>
-    level !== "ok" && check === "stream" || level === "problem" && check !== "lists"
-  ).map((
-    { level, check, message },
-  ) => `${level}: ${check}: ${message}`);
-  assertEquals(bad.toSorted(), [
-    `note: stream: ${sentence("GET is not supported")}`,
-    `note: stream: ${sentence("subscriptions/listen is not supported")}`,
-  ]);
   await server.close();
 });

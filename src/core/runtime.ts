@@ -465,6 +465,20 @@ export const node: NodeGlobal | undefined = !deno && globalThis.navigator?.userA
   ? globals.process as unknown as NodeGlobal // The cast is safe, because the user agent identifies Node.
   : undefined;
 
+/** Whether the platform is Workers, where a timer ends with the request whose code has started it. */
+export const workers: boolean = globalThis.navigator?.userAgent === "Cloudflare-Workers";
+
+/** Tests whether this code runs while a Worker starts. Workers permit no random values and no I/O at this time. */
+export function isStartingWorker(): boolean {
+  if (!workers) return false;
+  try {
+    crypto.getRandomValues(new Uint8Array(1));
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /**
  * Returns the global scope, or Node's parent port, if this code runs in a worker thread. Returns `undefined` in the
  * main thread.

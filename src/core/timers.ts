@@ -1,7 +1,7 @@
 /**
  * The clock, and the single timer that a server uses for all timeouts.
  */
-import { startBackgroundTimer } from "./runtime.ts";
+import { startBackgroundTimer, workers } from "./runtime.ts";
 
 /** The source of time. A test can pass a clock that the test controls. */
 export interface Clock {
@@ -38,6 +38,8 @@ export type Sweep = (now: number) => number | undefined;
 export interface Timeout {
   readonly due: number;
   readonly onTimeout: () => void;
+  /** Stops the timer of this timeout. `undefined` if the timeout shares the timer of the server. */
+  readonly stop?: () => void;
 }
 
 /**
@@ -49,6 +51,11 @@ export interface Timeout {
  */
 export class Ticker {
   readonly clock: Clock;
+  /**
+   * Whether each timeout has a timer of its own, because the shared timer would end with the request that has started
+   * it. On Workers, no further timeout would then be called.
+   */
+  readonly isPerRequest: boolean;
   readonly #sweeps = new Map<Sweep, number>();
   readonly #awaited = new Set<Sweep>();
   readonly #timeouts = new Set<Timeout>();
@@ -69,6 +76,7 @@ export class Ticker {
   /** The ticker starts no timer until a job is scheduled. */
   constructor(clock: Clock) {
     this.clock = clock;
+    this.isPerRequest = workers && clock === systemClock;
   }
 
   /** Number of scheduled sweeps and timeouts. */
@@ -92,6 +100,7 @@ export class Ticker {
   startTimeout(ms: number, onTimeout: () => void): Timeout {
     const timeout = { due: this.clock.now() + ms, onTimeout };
     if (ms === Infinity) return timeout;
+    if (this.isPerRequest) return { ...timeout, stop: this.clock.start(() => this.#closed || onTimeout(), toDelay(ms)) };
     this.#timeouts.add(timeout);
     this.schedule(this.#runTimeouts, ms);
     if (this.#isBackground && !this.#closed) this.#arm(this.#at);
@@ -114,6 +123,7 @@ export class Ticker {
   }
 
   cancel(timeout: Timeout): void {
+    timeout.stop?.();
     this.#timeouts.delete(timeout);
     // Let the timer fire soon, because a timer for cancelled timeouts would keep an idle process alive. Do not stop the
     // timer, because the next timeout is often set immediately. This way, a timer is started at most once per
@@ -136,8 +146,7 @@ export class Ticker {
     this.#stop();
     this.#at = Math.min(at, this.#at);
     this.#isBackground = isBackground;
-    // Limit the delay, because setTimeout() fires immediately if the delay is 2^31 ms or more.
-    const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
+    const ms = toDelay(this.#at - this.clock.now());
     this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
   }
 
@@ -154,6 +163,11 @@ export class Ticker {
     }
     if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
   }
+}
+
+/** Limits a delay, because setTimeout() fires immediately if the delay is 2^31 ms or more. */
+function toDelay(ms: number): number {
+  return Math.min(Math.max(1, ms), 2 ** 31 - 1);
 }
 
 /** Milliseconds for which the timer may keep the process alive after the last timeout was cancelled. */

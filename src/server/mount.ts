@@ -11,7 +11,7 @@ import { INVALID_REQUEST } from "../core/protocol/errors.ts";
 import { toFailure } from "../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import { serveBy } from "./transports/http/lazy_endpoint.ts";
+import { serveBy, withContext } from "./transports/http/lazy_endpoint.ts";
 import { toRequestPath } from "./transports/http/address.ts";
 import { fetchFrom } from "./transports/http/request_copy.ts";
 import type { Server, ServerInternals } from "./server.ts";
@@ -87,7 +87,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   const { core } = servers[0][INTERNALS].engine;
   const front: LazyModule<Routes> | undefined = options.routes &&
     openRoutes(options.routes, servers, { fetch: route, server: () => mounted });
-  const fetch = front ? serveBy(core, front) : route;
+  const fetch = withContext(front ? serveBy(core, front) : route);
   const mounted: Mount = {
     servers,
     fetch,

@@ -33,7 +33,7 @@ import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./t
 import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts";
 import type { Authenticator } from "./transports/http/authenticator.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import { type HttpEntry, LazyEndpoint, serveBy } from "./transports/http/lazy_endpoint.ts";
+import { type HttpEntry, LazyEndpoint, serveBy, withContext } from "./transports/http/lazy_endpoint.ts";
 import type { Branch, PathParams, PathRouter } from "./transports/http/path_router.ts";
 import type { FindSpot } from "./transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
@@ -218,7 +218,7 @@ function growServer<P extends Schema>(
       `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
     );
   };
-  const fetch = front ? serveBy(core, front) : plain;
+  const fetch = withContext(front ? serveBy(core, front) : plain);
   const server: Server = {
     fetch,
     ...host.server,
@@ -485,9 +485,12 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
   // Declare both parameters, because Deno passes arguments only if the function declares parameters.
   return (request, info) => {
-    // Look up the container for each request, because `mount` replaces the container.
-    findRoot(host).container?.start();
-    host.lives?.start();
+    // A server that only forwards requests runs no handlers.
+    if (typeof info?.forward !== "function") {
+      // Look up the container for each request, because `mount` replaces the container.
+      findRoot(host).container?.start();
+      host.lives?.start();
+    }
     return fetch(request, info);
   };
 }

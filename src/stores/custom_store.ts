@@ -2,6 +2,7 @@
  * Creates a store from an engine.
  */
 import { INTERNALS } from "../core/internals.ts";
+import { isStartingWorker } from "../core/runtime.ts";
 import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import type {
   Awaitable,
@@ -185,6 +186,12 @@ export class CustomStore extends UserView implements Store {
   }
 
   #share(host: SharingHost): SharedState {
+    if (this.#isShared && isStartingWorker()) {
+      throw new TypeError(
+        "Cannot create a server: its store needs a connection, which the requests to a plain Worker cannot share; create " +
+          "the server in the constructor of a Durable Object",
+      );
+    }
     if (this.#isShared && !host.sealer.isShared) {
       throw new TypeError(
         "Cannot create a server: other processes can use its store, but the server has no secret; set the same `secret` " +

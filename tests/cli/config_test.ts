@@ -112,6 +112,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "team_notes.ts",
     "tenants.ts",
     "validators.ts",
+    "workers",
   );
   const named = [...own, ...examples.map(({ target }) => target.split("/")[1])];
   assertEquals([...new Set(named)].sort(), listNames(`${root}examples`));

@@ -72,9 +72,7 @@ const wait = tool({
   },
 });
 
-export const mcp = createServer({
-  name: "probe",
-  version: "1.0.0",
-  handlers: [add, ask, page, change, hang, isCancelled, measure, repeat, wait],
-  hosts: ["mcp.example.com"],
-});
+/** The handlers that the probe calls. */
+export const handlers = [add, ask, page, change, hang, isCancelled, measure, repeat, wait];
+
+export const mcp = createServer({ name: "probe", version: "1.0.0", handlers, hosts: ["mcp.example.com"] });

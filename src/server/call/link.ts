@@ -80,6 +80,11 @@ export interface Link {
   open(): void;
   /** Closes the response stream without ending the call. Sends `event` first. */
   release(event?: EventFields): void;
+  /**
+   * Tells the platform about work that continues after the response. Without this call, Workers would end the work
+   * together with the response.
+   */
+  waitUntil?(work: Promise<unknown>): void;
   /** Called before a handler reads a resource that not every caller may read. `add` adds the resource to a list. */
   onRead?(add: (reads: Reads | undefined) => Reads): void;
 }

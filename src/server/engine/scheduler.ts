@@ -249,6 +249,7 @@ export class Scheduler implements Executor {
         this.#giveBack(call, account);
       });
     this.#deferred.add(running);
+    call.link.waitUntil?.(running);
   }
 
   #reserveSlot(call: Call): Account {
@@ -419,9 +420,10 @@ export class Scheduler implements Executor {
     const timeoutMs = ownMs ?? call.timeoutMs ?? this.#core.limits.calls.timeoutMs;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
+    const { ticker } = this.#core;
     // Fast path: one sweep finds all calls that exceed the default timeout. With a timeout per call, each call would
     // have to read the clock.
-    if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
+    if (ownMs || timeoutMs !== DEFAULT_MS || ticker.isPerRequest) startDeadline(call, ticker, timeoutMs, !!ownMs);
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     // The weight is computed exactly later, such as for a layer of an extension. Subtract what was added.

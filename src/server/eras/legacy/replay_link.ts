@@ -126,6 +126,10 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.release(event);
   }
 
+  waitUntil(work: Promise<unknown>): void {
+    this.#link.waitUntil?.(work);
+  }
+
   onRead(add: (reads: Reads | undefined) => Reads): void {
     const reads = add(this.#reads);
     if (reads === this.#reads) return;

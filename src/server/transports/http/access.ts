@@ -6,6 +6,7 @@
 import { quote } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { findDeno } from "../../../core/runtime.ts";
+import type { Principal } from "../../call/context.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
 import { copyRequest, type Visit } from "./request_copy.ts";
 
@@ -24,6 +25,21 @@ export interface ConnectionInfo {
   readonly info?: ConnectionInfo;
   /** The caller, which the code that calls `fetch` has authenticated. */
   readonly principal?: unknown;
+  /**
+   * Called with a promise for the functions that `ctx.defer` runs after the response. On Workers, pass `waitUntil` from
+   * `cloudflare:workers`, because a plain Worker ends the work for a request together with its response.
+   */
+  readonly waitUntil?: (work: Promise<unknown>) => void;
+  /**
+   * Serves the request in place of this server, such as in another process or in a Durable Object. Called only if the
+   * request passes all checks that come before its body: host, origin, path, caller and the headers of the protocol.
+   * `principal` is the caller, or `undefined` if the server has no `auth`. If the function throws, the client gets HTTP
+   * 500 without details.
+   */
+  readonly forward?: (
+    request: Request,
+    caller: { readonly principal?: Principal },
+  ) => Response | Promise<Response>;
 }
 
 /** Hosts and origins that are allowed in addition to the defaults. */

@@ -150,6 +150,10 @@ export class Exchange implements Link {
     this.#stream?.end();
   }
 
+  waitUntil(work: Promise<unknown>): void {
+    this.#caller.info?.waitUntil?.(work);
+  }
+
   /** Collects messages for some microtasks, because the result may follow within this time. */
   #begin(): string {
     this.#parts.waiting.delete(this);

@@ -17,7 +17,7 @@ import { Callers, type CallersOptions, type Identified, type WayIn } from "./cal
 import { withCors } from "./cors_headers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
-import { CLOSING, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, toFault, toFaultReply, toMessage } from "./refusals.ts";
 import { RequestBodies } from "./request_body.ts";
 import { type Outlet, respondTo } from "./responses.ts";
 import { HEAVY } from "./turns.ts";
@@ -37,8 +37,15 @@ export interface HttpOptions extends CallersOptions {
   readonly bodies?: RequestBodies;
 }
 
-/** Handles a web-standard request. Deno, Bun or a router passes the optional second argument. */
-export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+/**
+ * Handles a web-standard request. Deno, Bun or a router passes the optional second argument. Workers pass their
+ * environment as the second argument, and the context of the request as the third argument.
+ */
+export type Fetch = (
+  request: Request,
+  info?: ConnectionInfo,
+  context?: { waitUntil(work: Promise<unknown>): void },
+) => Promise<Response>;
 
 const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -127,12 +134,24 @@ export class Endpoint {
       ? checkPost(headers, accepts, this.#engine.core)
       : this.#checkGetOrDelete(method, headers, accepts);
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
+    const forward = caller.info?.forward;
+    if (typeof forward === "function") return this.#forward(caller, forward);
     const exchange = new Exchange(caller, accepts, this.#exchanges);
     return new Promise((respond) => {
       const outlet = { parts: this.#exchanges, respond };
       if (method !== "POST") return this.#attachOrDetach(exchange, method, outlet);
       this.#bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
     });
+  }
+
+  async #forward({ request, principal }: Caller, forward: NonNullable<ConnectionInfo["forward"]>): Promise<Response> {
+    try {
+      const response: unknown = await forward(request, { principal });
+      if (response instanceof Response) return response;
+      throw new TypeError("Cannot forward the request: forward() did not return a Response; return a Response");
+    } catch (error) {
+      return toFault(this.#engine.core, error);
+    }
   }
 
   #answer(exchange: Exchange, body: ArrayBuffer | Refusal, outlet: Outlet): void {

@@ -3,6 +3,7 @@
  * this code.
  */
 import { LazyModule } from "../../../core/protocol/lazy_module.ts";
+import { workers } from "../../../core/runtime.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Caller } from "./caller.ts";
@@ -68,6 +69,19 @@ export class LazyEndpoint {
     if (this.#isClosing) endpoint.close();
     return endpoint;
   }
+}
+
+/**
+ * On Workers, returns a `fetch` function that passes on `waitUntil` of the third argument. On other platforms, returns
+ * `fetch` unchanged.
+ */
+export function withContext(fetch: Fetch): Fetch {
+  if (!workers) return fetch;
+  return (request, info, context) => {
+    if (!context) return fetch(request, info);
+    const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
+    return fetch(request, Object.create(info ?? null, { waitUntil: { value: waitUntil } }));
+  };
 }
 
 /**

@@ -165,3 +165,22 @@ Deno.test("if forward() fails or returns no response, the client gets HTTP 500 w
   assertEquals(faults.length, 4);
   await server.close();
 });
+
+Deno.test("a page of another origin gets the response of forward(), whose headers may be immutable", async () => {
+  const front = createServer({ ...base, cors: { origins: ["https://app.example.com"] } });
+  const responses: readonly (() => Response | Promise<Response>)[] = [
+    () => fetch("data:application/json,{}"),
+    () => Response.redirect("http://localhost/other"),
+    () => new Response(null, { status: 202 }),
+    () => new Response("{}", { headers: { "x-other": "kept" } }),
+  ];
+  const seen = [];
+  for (const forward of responses) {
+    const request = toRequest("tools/list", {}, { origin: "https://app.example.com" });
+    const { status, headers } = await front.fetch(request, { forward });
+    seen.push([status, headers.get("access-control-allow-origin"), headers.get("x-other")]);
+  }
+  const origin = "https://app.example.com";
+  assertEquals(seen, [[200, origin, null], [302, origin, null], [202, origin, null], [200, origin, "kept"]]);
+  await front.close();
+});

@@ -184,3 +184,21 @@ Deno.test("a page of another origin gets the response of forward(), whose header
   assertEquals(seen, [[200, origin, null], [302, origin, null], [202, origin, null], [200, origin, "kept"]]);
   await front.close();
 });
+
+Deno.test("forward() gets the checked host in the URL, and the body, also with the server object of Bun", async () => {
+  const front = createServer({ ...base, hosts: ["mcp.example.com"] });
+  const seen: unknown[] = [];
+  const forward = async (request: Request) => {
+    const { method } = await request.json();
+    seen.push([request.url, method]);
+    return new Response();
+  };
+  const bun = { requestIP: () => ({ address: "203.0.113.7" }) };
+  for (const info of [undefined, bun]) {
+    // A framework can build the URL from the address on which it listens.
+    const request = new Request("http://10.0.0.1:8080/mcp", toRequest("tools/list", {}, { host: "mcp.example.com" }));
+    assertEquals((await front.fetch(request, { info, forward })).status, 200);
+  }
+  assertEquals(seen, Array(2).fill(["http://mcp.example.com/mcp", "tools/list"]));
+  await front.close();
+});

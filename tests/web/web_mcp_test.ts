@@ -371,6 +371,18 @@ Deno.test("the script reads results from event streams, whatever the results con
   }
 });
 
+Deno.test("an agent gets an error for a response of a proxy that is not JSON-RPC", async () => {
+  await using server = create();
+  for (const text of ["null", "5", "[]", "{}", "<html>", ""]) {
+    const fetch: Server["fetch"] = async (request, info) =>
+      request.method === "POST" ? new Response(text, { status: 502 }) : await server.fetch(request, info);
+    await inPage({ fetch }, async ({ load }) => {
+      const register = await load();
+      assertEquals((await assertRejects(() => register(options), Error)).message, sentence("502"));
+    });
+  }
+});
+
 Deno.test("an agent cannot hide arguments from the user", async () => {
   await using server = create();
   await inPage(server, async ({ confirmed, load, use }) => {

@@ -140,7 +140,7 @@ function readReply(text: string, type: string, id: number): Reply {
   const texts = isStream ? text.split(/\r?\n\r?\n/).map(readData) : [text];
   for (const each of texts) {
     try {
-      const message: Reply = JSON.parse(each);
+      const message: Reply = Object(JSON.parse(each));
       if (!isStream || message.id === id) return message;
     } catch {
       // A comment in a stream, or the response of a proxy.

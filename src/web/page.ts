@@ -23,7 +23,8 @@ export interface WebMcpRegisterOptions {
   readonly cookies?: boolean;
   /**
    * Asks the user before a call of a tool without `readOnlyHint`, and when a tool asks for consent. The tool runs only if
-   * the function returns `true`. Defaults to `window.confirm`.
+   * the function returns `true`. Defaults to `window.confirm`, which shows at most 20 arguments; calls with more arguments
+   * fail.
    */
   readonly confirm?: (request: WebMcpRequest) => boolean | Promise<boolean>;
   /** The URL of the MCP endpoint. Required if the server's path has parameters, or if the script belongs to a `mount`. */
@@ -52,7 +53,7 @@ export interface WebMcpRegistration {
   readonly tools: readonly string[];
   /**
    * Lists the server's tools again, and registers and removes the tools that have changed. Call it after the user has
-   * signed in or out.
+   * signed in or out. If the server requires a valid token, rejects and removes all tools.
    */
   readonly update: () => Promise<void>;
   /** Removes the tools from the page, and cancels running calls. */

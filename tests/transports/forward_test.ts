@@ -165,3 +165,40 @@ Deno.test("if forward() fails or returns no response, the client gets HTTP 500 w
   assertEquals(faults.length, 4);
   await server.close();
 });
+
+Deno.test("a page of another origin gets the response of forward(), whose headers may be immutable", async () => {
+  const front = createServer({ ...base, cors: { origins: ["https://app.example.com"] } });
+  const responses: readonly (() => Response | Promise<Response>)[] = [
+    () => fetch("data:application/json,{}"),
+    () => Response.redirect("http://localhost/other"),
+    () => new Response(null, { status: 202 }),
+    () => new Response("{}", { headers: { "x-other": "kept" } }),
+  ];
+  const seen = [];
+  for (const forward of responses) {
+    const request = toRequest("tools/list", {}, { origin: "https://app.example.com" });
+    const { status, headers } = await front.fetch(request, { forward });
+    seen.push([status, headers.get("access-control-allow-origin"), headers.get("x-other")]);
+  }
+  const origin = "https://app.example.com";
+  assertEquals(seen, [[200, origin, null], [302, origin, null], [202, origin, null], [200, origin, "kept"]]);
+  await front.close();
+});
+
+Deno.test("forward() gets the checked host in the URL, and the body, also with the server object of Bun", async () => {
+  const front = createServer({ ...base, hosts: ["mcp.example.com"] });
+  const seen: unknown[] = [];
+  const forward = async (request: Request) => {
+    const { method } = await request.json();
+    seen.push([request.url, method]);
+    return new Response();
+  };
+  const bun = { requestIP: () => ({ address: "203.0.113.7" }) };
+  for (const info of [undefined, bun]) {
+    // A framework can build the URL from the address on which it listens.
+    const request = new Request("http://10.0.0.1:8080/mcp", toRequest("tools/list", {}, { host: "mcp.example.com" }));
+    assertEquals((await front.fetch(request, { info, forward })).status, 200);
+  }
+  assertEquals(seen, Array(2).fill(["http://mcp.example.com/mcp", "tools/list"]));
+  await front.close();
+});

@@ -4,6 +4,7 @@ import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
 
 for (const revision of ["2026-07-28", "2025-11-25"] as const) {
   Deno.test(`waitUntil gets a promise that settles when the deferred functions have ended (${revision})`, async () => {
@@ -29,5 +30,36 @@ for (const revision of ["2026-07-28", "2025-11-25"] as const) {
     open();
     await until(() => works.length === 2, "the promise has settled");
     await server.close();
+  });
+}
+
+for (const isAsync of [false, true]) {
+  const name = `a waitUntil that fails is reported, and a tool that ${isAsync ? "waits" : "returns"} keeps its result`;
+  Deno.test(name, async () => {
+    const faults: unknown[] = [];
+    const later = tool({
+      name: "later",
+      run: (_input, ctx) => {
+        ctx.defer(() => {});
+        return isAsync ? Promise.resolve().then(() => "later") : "later";
+      },
+    });
+    const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+    await using server = createServer({ name: "later", version: "1.0.0", handlers: [later], observer });
+    // Such as `{ waitUntil: context.waitUntil }` on Workers, which throws without its context.
+    const fails: readonly unknown[] = [
+      () => {
+        throw new TypeError("Illegal invocation");
+      },
+      () => Promise.reject(new Error("late")),
+      "a variable with this name",
+    ];
+    for (const waitUntil of fails) {
+      const given = { waitUntil: waitUntil as () => void }; // The cast allows a wrong value.
+      const { result } = await readAnswer(await server.fetch(toRequest("tools/call", { name: "later" }), given));
+      assertEquals(result?.content, [{ type: "text", text: "later" }]);
+    }
+    await until(() => faults.length === 2, "both failures are reported");
+    await until(() => server.stats().running === 0, "the calls give back their slots");
   });
 }

@@ -296,7 +296,7 @@ Deno.test("the script registers the tools that the user may see, and calls them 
     assertEquals(await use("read"), { content: [{ type: "text", text: TEXT }], isError: false });
     assertEquals([confirmed, runs], [[], ["read"]]);
     await use("write", { text: "a" });
-    assertEquals(confirmed, ['An agent wants to use "Write a note":\n{\n "text": "a"\n}']);
+    assertEquals(confirmed, ['An agent wants to use "Write a note":\n"text": "a"']);
     assertEquals(runs, ["read", "write"]);
     assertEquals(await use("clear"), { content: [{ type: "text", text: TEXT }], isError: false });
     assertEquals(confirmed.slice(1), ["Clear?"]);
@@ -336,6 +336,108 @@ Deno.test("a tool that changes something does not run without the user's consent
     ]);
     assertEquals(runs, []);
   }, false);
+});
+
+/** Returns a server whose JSON responses to calls are event streams, as those of slow calls. */
+function toStreaming(server: Server, write: (json: string) => string): Pick<Server, "fetch"> {
+  return {
+    async fetch(request, info) {
+      const response = await server.fetch(request, info);
+      if (request.headers.get("mcp-method") !== "tools/call") return response;
+      return new Response(write(await response.text()), { headers: { "content-type": "text/event-stream" } });
+    },
+  };
+}
+
+Deno.test("the script reads results from event streams, whatever the results contain", async () => {
+  const texts = ["a\u2028b", "\u2029data: {}", "a\n\ndata: b\r\n\r\nc", "\u0085", "\ufeff", "data: x", "👋"];
+  const say = tool({ name: "say", annotations: { readOnlyHint: true }, run: () => texts.join("|") });
+  await using server = createServer({
+    ...{ name: "s", version: "1.0.0", handlers: [say], routes: [webMcp()] },
+    ...{ hosts: [HOST], cors: { origins: [ORIGIN] } },
+  });
+  const own = { name: "own", version: "1.0.0" };
+  const other = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: own });
+  const writes: readonly ((json: string) => string)[] = [
+    (json) => `data: ${json}\n\n`,
+    (json) => `: comment\n\nid: 1\r\ndata: ${other}\r\n\r\nevent: message\r\ndata:${json}\r\n\r\n`,
+    (json) => `id: 1\ndata:\n\ndata: ${json.replace(",", ",\ndata: ")}\n\n`,
+  ];
+  for (const write of writes) {
+    await inPage(toStreaming(server, write), async ({ load, use }) => {
+      await (await load())({ url });
+      assertEquals(await use("say"), { content: [{ type: "text", text: texts.join("|") }], isError: false });
+    });
+  }
+});
+
+Deno.test("an agent gets an error for a response of a proxy that is not JSON-RPC", async () => {
+  await using server = create();
+  for (const text of ["null", "5", "[]", "{}", "<html>", ""]) {
+    const fetch: Server["fetch"] = async (request, info) =>
+      request.method === "POST" ? new Response(text, { status: 502 }) : await server.fetch(request, info);
+    await inPage({ fetch }, async ({ load }) => {
+      const register = await load();
+      assertEquals((await assertRejects(() => register(options), Error)).message, sentence("502"));
+    });
+  }
+});
+
+Deno.test("an agent cannot hide arguments from the user", async () => {
+  await using server = create();
+  await inPage(server, async ({ confirmed, load, use }) => {
+    await (await load())(options);
+    const hides: readonly object[] = [
+      { text: "x".repeat(5000), to: "eve" },
+      { ["x".repeat(5000)]: 1, to: "eve" },
+      { text: "a\u202e\u2066b\u200b\ufeff\u{e0041}\u2028\u2800", to: "eve" },
+      { text: "\n".repeat(500), to: "eve" },
+      { pad: Array.from({ length: 5000 }, () => 0), to: "eve" },
+      Object.fromEntries([...Array.from({ length: 19 }, (_, at) => [`p${at}`, "x".repeat(500)]), ["to", "eve"]]),
+    ];
+    for (const input of hides) {
+      await use("write", input);
+      const shown = confirmed.at(-1) ?? "";
+      assert(shown.includes('"to": "eve"') && shown.length < 1600, shown);
+      assertEquals(shown.split("\n").length, Object.keys(input).length + 1);
+      assert(/^[\x20-\x7e\n…]*$/.test(shown), JSON.stringify(shown));
+    }
+    assert(confirmed[0].includes('… (5010 characters)\n"to": "eve"'), confirmed[0]);
+    const count = confirmed.length;
+    runs = [];
+    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, at) => [`p${at}`, 1]));
+    assertEquals(await use("write", { ...many, to: "eve" }), sentence("write"));
+    assertEquals([confirmed.length, runs], [count, []]);
+  });
+});
+
+Deno.test("a tool gets the arguments that the user has seen", async () => {
+  await using server = create();
+  await inPage(server, async ({ requests, load, use }) => {
+    const input = { text: "seen", list: ["seen"] };
+    const confirm = () => {
+      input.text = input.list[0] = "unseen";
+      return true;
+    };
+    await (await load())({ ...options, confirm });
+    await use("write", input);
+    assertEquals(JSON.parse(String(requests.at(-1)?.init.body)).params.arguments, { text: "seen", list: ["seen"] });
+  });
+});
+
+Deno.test("a page has no tools of a user who has signed out", async () => {
+  await using server = create();
+  await inPage(server, async ({ document, load }) => {
+    let key: string | undefined = KEY;
+    const registered = await (await load())({ url, token: () => key });
+    assert(registered.tools.includes("secret"));
+    key = undefined;
+    assertEquals((await assertRejects(() => registered.update(), Error)).message, sentence());
+    assertEquals([registered.tools, await document.modelContext.getTools()], [[], []]);
+    key = "key-of-bob-123456";
+    await registered.update();
+    assertEquals([registered.tools.includes("read"), registered.tools.includes("secret")], [true, false]);
+  });
 });
 
 Deno.test("the script uses the browser's model context, and reports tools that it does not accept", async () => {
@@ -394,14 +496,14 @@ Deno.test("webMcp() throws for unusable options", () => {
 });
 
 Deno.test({
-  name: "the committed bundle of the script is current, and has at most 8 KiB",
+  name: "the committed bundle of the script is current, and has at most 9 KiB",
   ignore: !isDeno, // the bundler and the files are Deno's
   async fn() {
     const { SCRIPT, bundleScript } = await import("../release/webmcp_script.ts");
     try {
       const text = await Deno.readTextFile(SCRIPT);
       assert(text === await bundleScript(), "the bundle is not current; run `deno task web:script`");
-      assert(new TextEncoder().encode(text).length <= 8192, `${text.length} characters`);
+      assert(new TextEncoder().encode(text).length <= 9216, `${text.length} characters`);
     } finally {
       await (await import("esbuild")).stop();
     }

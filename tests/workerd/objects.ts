@@ -179,6 +179,17 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
     assertEquals(await callTool(url, "count_servers", {}, ada), "3");
   },
 
+  async "a page of an origin in cors calls the server in an object, whose responses have immutable headers"() {
+    await using worker = await serveRecipe();
+    const url = `${worker.origin}/mcp`;
+    const origin = "https://app.example.com";
+    assertEquals((await ask(url, "tools/list", {}, { origin, ...ada })).status, 200);
+    const headers = { origin, ...ada, "content-type": "application/json", accept: "application/json" };
+    const response = await fetch(url, { method: "POST", headers, body: "{}" });
+    await response.body?.cancel();
+    assertEquals([response.status, response.headers.get("access-control-allow-origin")], [400, origin]);
+  },
+
   async "the members of a tenant share an object, whichever tenant is in the path"() {
     const options = { server: "tenant_objects.ts", name: "`tenant ${principal?.tenant}`" };
     await using worker = await serveRecipe({ ...KEYS, EVE_KEY: "eve-8d3f5a7c6e1b9043" }, options);

@@ -58,6 +58,7 @@ export function create(): Server {
     handlers: [tasks(), ...handlers, count, which, later, slow, listEnded],
     auth: env.ADA_KEY ? apiKey({ keys: { ada: env.ADA_KEY, bob: env.BOB_KEY } }) : undefined,
     hosts: ["mcp.example.com"],
+    cors: { origins: ["https://app.example.com"] },
     secret: env.MCP_SECRET,
   });
 }

@@ -69,6 +69,8 @@ interface PendingSignIn extends SentToPage {
 interface ReturnedSignIn {
   readonly pending: PendingSignIn;
   readonly address: string;
+  /** The tokens. Set when the code is exchanged, because a code can be used only once. */
+  granted?: Promise<Granted>;
 }
 
 const OPTIONS: KnownOptions<keyof PageSignInOptions> = {
@@ -92,6 +94,8 @@ const OPTIONS: KnownOptions<keyof PageSignInOptions> = {
 
 /** The key in `sessionStorage`, which only this tab and only pages of this origin can read. */
 const KEY = "mcp sign-in";
+/** Maximum number of pending sign-ins of a tab. A page can show the sign-in pages of several servers at once. */
+const MAX_PENDING = 8;
 
 /**
  * Returns a token source for a web page. When a server requires a token, the browser leaves the page for the
@@ -186,7 +190,7 @@ class PageGrant implements Grant {
     checkProofOfCode(context);
     checkIssuerOfCode(this.#options, context);
     const { returned } = this;
-    if (returned) return await complete(returned, context);
+    if (returned?.pending.server === context.server) return await (returned.granted ??= complete(returned, context));
     return await withSignInTime(SIGN_IN_MS, context, (context) => this.#leave(context));
   }
 
@@ -195,20 +199,36 @@ class PageGrant implements Grant {
    * that neither is used twice. Returns `undefined` if the address is not a response.
    */
   takeReturned(): ReturnedSignIn | undefined {
-    const { location: { href: address }, history, sessionStorage } = this.#page;
+    const { location: { href: address }, history } = this.#page;
     const { redirectUri } = this.#options;
     const [{ pathname, searchParams: params }, expected] = [new URL(address), new URL(redirectUri)];
     const state = params.get("state");
     if (pathname !== expected.pathname || state === null || !(params.has("code") || params.has("error"))) return;
     history.replaceState(history.state, "", redirectUri);
-    // Only `#leave` writes the value.
-    const pending: PendingSignIn | null = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
-    if (pending?.state !== state) {
+    const all = this.#readPending();
+    const pending = all.find((each) => each.state === state);
+    if (!pending) {
       const remedy = "open the page again, and sign in there";
       throw new SignInError(`Cannot sign in: this tab has not started the sign-in of this address; ${remedy}`);
     }
-    sessionStorage.removeItem(KEY);
+    this.#writePending(all.filter((each) => each !== pending));
     return { pending, address };
+  }
+
+  /** Returns the pending sign-ins of this tab. Ignores a value that the page has stored under the same key. */
+  #readPending(): readonly PendingSignIn[] {
+    try {
+      const all: unknown = JSON.parse(this.#page.sessionStorage.getItem(KEY) ?? "[]");
+      return Array.isArray(all) ? all.filter((each) => typeof Object(each).state === "string") : [];
+    } catch {
+      return [];
+    }
+  }
+
+  #writePending(all: readonly PendingSignIn[]): void {
+    const { sessionStorage } = this.#page;
+    if (all.length) sessionStorage.setItem(KEY, JSON.stringify(all));
+    else sessionStorage.removeItem(KEY);
   }
 
   /** Leaves the page. Rejects if the user comes back to the page as it was, or if leaving takes too long. */
@@ -219,7 +239,7 @@ class PageGrant implements Grant {
     // Do not bind the code to the key of the tokens, because the key would have to be stored with the verifier.
     const { page, sent } = await prepare(redirectUri, this.#options, context);
     const pending: PendingSignIn = { ...sent, server, issuer, resource, scopes, metadataUrl };
-    this.#page.sessionStorage.setItem(KEY, JSON.stringify(pending));
+    this.#writePending([...this.#readPending(), pending].slice(-MAX_PENDING));
     const end = new AbortController();
     const back = Promise.withResolvers<never>();
     this.#page.addEventListener("pageshow", (event) => {

@@ -82,14 +82,17 @@ export class Requests {
         (signal) => this.#fetch(new Request(target, { ...init, redirect: "manual", signal })),
         signal,
       );
-      if (status < 300 || status > 399) {
+      // Browsers hide the status of a redirect, so that it is 0.
+      if (status !== 0 && (status < 300 || status > 399)) {
         // Hide secrets in an error response, because an authorization server may repeat the request in the response,
         // and error messages contain the response's text.
         const shown = status >= 400 ? hideSecrets(text, listSecrets(init)) : text;
         return new Response(status === 204 ? null : shown, { status, headers });
       }
       throw new RedirectError(
-        `Cannot follow the redirect (${status}) of ${target.href}: the request contains secrets, which must not be sent to another URL`,
+        `Cannot follow the redirect${
+          status ? ` (${status})` : ""
+        } of ${target.href}: the request contains secrets, which must not be sent to another URL`,
       );
     };
   }

@@ -38,6 +38,9 @@ export interface CallResult {
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** The error if the server requires a valid access token. */
+export class UnauthorizedError extends Error {}
+
 /** Sends requests to the MCP endpoint with the credentials of the page's user. */
 export class Endpoint {
   readonly #url: string;
@@ -117,10 +120,11 @@ export class Endpoint {
     const reply = readReply(await response.text(), response.headers.get("content-type") ?? "", id);
     const { error, result } = reply;
     if (result) return result;
-    const state = response.status === 401
-      ? "the server requires a valid access token; sign in"
-      : error?.message ?? `the response has status ${response.status}`;
-    throw new Error(`Cannot send ${method}: ${state}`);
+    const action = `Cannot send ${method}`;
+    if (response.status === 401) {
+      throw new UnauthorizedError(`${action}: the server requires a valid access token; sign in`);
+    }
+    throw new Error(`${action}: ${error?.message ?? `the response has status ${response.status}`}`);
   }
 }
 
@@ -133,18 +137,22 @@ interface Reply {
 /** Returns the reply in a response, which may be an event stream. */
 function readReply(text: string, type: string, id: number): Reply {
   const isStream = type.startsWith("text/event-stream");
-  const texts = isStream
-    ? text.split(/\r?\n\r?\n/).map((event) => [...event.matchAll(/^data: ?(.*)$/gm)].map(([, data]) => data).join("\n"))
-    : [text];
+  const texts = isStream ? text.split(/\r?\n\r?\n/).map(readData) : [text];
   for (const each of texts) {
     try {
-      const message: Reply = JSON.parse(each);
+      const message: Reply = Object(JSON.parse(each));
       if (!isStream || message.id === id) return message;
     } catch {
       // A comment in a stream, or the response of a proxy.
     }
   }
   return {};
+}
+
+/** Returns the data of an event. Splits only at line ends of streams, because JSON can contain U+2028 and U+2029. */
+function readData(event: string): string {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+  return lines.map((line) => line.slice("data:".length)).join("\n");
 }
 
 /** Answers a question for consent. Cancels a question with fields, because an agent must not fill in the form. */

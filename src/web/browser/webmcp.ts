@@ -1,8 +1,9 @@
 /**
  * The script that `webMcp()` serves. A page imports the script, and registers the server's tools in its model context.
  */
-import type { WebMcpRegisterOptions, WebMcpRegistration } from "../page.ts";
-import { type CallOptions, type CallResult, Endpoint, type ListedTool } from "./endpoint.ts";
+import { toPrintable, toPrintableJson } from "../../core/kit/printable.ts";
+import type { WebMcpRegisterOptions, WebMcpRegistration, WebMcpRequest } from "../page.ts";
+import { type CallOptions, type CallResult, Endpoint, type ListedTool, UnauthorizedError } from "./endpoint.ts";
 import { findModelContext, type ModelContext, type RegisteredTool } from "./model_context.ts";
 
 /** The names of the tools to register. The route adds the value to the script. `undefined` for all tools. */
@@ -10,8 +11,10 @@ declare const TOOLS: readonly string[] | undefined;
 /** The URL of the MCP endpoint, relative to the script. The route adds the value to the script. */
 declare const ENDPOINT: string | undefined;
 
-/** Maximum number of characters of the arguments that `window.confirm` shows. */
+/** Number of characters of the arguments that `window.confirm` shows, because browsers shorten long texts. */
 const MAX_SHOWN = 1000;
+/** Number of arguments that `window.confirm` shows. */
+const MAX_ARGUMENTS = 20;
 
 /**
  * Registers the server's tools in the page.
@@ -61,11 +64,11 @@ class Registered implements WebMcpRegistration {
 
   readonly close = (): void => {
     this.#isClosed = true;
-    for (const name of this.tools) this.#remove(name);
+    this.#removeAll();
   };
 
   async #update(): Promise<void> {
-    const listed = await this.#endpoint.list();
+    const listed = await this.#list();
     if (this.#isClosed) return;
     const wanted = new Map(listed.filter(({ name }) => TOOLS?.includes(name) ?? true).map((tool) => [tool.name, tool]));
     for (const [name, { text }] of this.#held) {
@@ -74,6 +77,20 @@ class Registered implements WebMcpRegistration {
       else this.#remove(name);
     }
     await Promise.all([...wanted.values()].map((tool) => this.#add(tool)));
+  }
+
+  /** Lists the tools. If there is no valid token, removes all tools, because they are those of an earlier user. */
+  async #list(): Promise<readonly ListedTool[]> {
+    try {
+      return await this.#endpoint.list();
+    } catch (error) {
+      if (error instanceof UnauthorizedError) this.#removeAll();
+      throw error;
+    }
+  }
+
+  #removeAll(): void {
+    for (const name of this.tools) this.#remove(name);
   }
 
   #remove(name: string): void {
@@ -106,7 +123,8 @@ class Registered implements WebMcpRegistration {
       inputSchema,
       annotations: { readOnlyHint: isReading, untrustedContentHint: annotations.openWorldHint !== false },
       execute: async (input, { signal } = {}) => {
-        const args = { ...input };
+        // Copy the arguments, because the caller could change them after the user has seen them.
+        const args = structuredClone({ ...input });
         const ask = (question?: string) => this.#confirm({ name, title, arguments: args, question });
         if (!isReading && !await ask()) return toDeclined(name);
         const options: CallOptions = { ask, signal: signal ? AbortSignal.any([signal, ended]) : ended };
@@ -116,14 +134,33 @@ class Registered implements WebMcpRegistration {
     };
   }
 
-  async #confirm(request: Parameters<NonNullable<WebMcpRegisterOptions["confirm"]>>[0]): Promise<boolean> {
+  async #confirm(request: WebMcpRequest): Promise<boolean> {
     const { confirm } = this.#options;
     if (confirm) return await confirm(request) === true;
-    const { title, question } = request;
-    const text = JSON.stringify(request.arguments, undefined, 1);
-    const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
-    return globalThis.confirm(question ?? `An agent wants to use "${title}":\n${shown}`);
+    const { question } = request;
+    return globalThis.confirm(question === undefined ? describe(request) : toPrintable(question));
   }
+}
+
+/**
+ * Describes a call to the user, with a line for each argument. Each argument has an equal share of the text, and invisible
+ * characters are escaped, because an agent could otherwise hide an argument behind another.
+ *
+ * @throws {Error} if there are too many arguments.
+ */
+function describe({ name, title, arguments: args }: WebMcpRequest): string {
+  const entries = Object.entries(args);
+  if (entries.length > MAX_ARGUMENTS) {
+    const state = `the user cannot review more than ${MAX_ARGUMENTS} arguments`;
+    throw new Error(`Cannot call ${name}: ${state}; pass confirm to register() in the page`);
+  }
+  const share = Math.floor(MAX_SHOWN / entries.length);
+  const lines = entries.map(([key, value]) => {
+    const line = toPrintableJson(`${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+    return line.length > share ? `${line.slice(0, share)}… (${line.length} characters)` : line;
+  });
+  const what = `An agent wants to use ${toPrintableJson(JSON.stringify(title))}`;
+  return lines.length ? `${what}:\n${lines.join("\n")}` : `${what} without arguments`;
 }
 
 /** Returns the result that tells the agent that the user has declined, as the layer `confirm` of the server does. */

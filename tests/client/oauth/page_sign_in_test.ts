@@ -1,6 +1,6 @@
 // The sign-in of a web page: the browser leaves the page, and another load of the page completes the sign-in. The page is
 // a fake; tests/examples/browser_test.ts opens a real one.
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows, fail } from "@std/assert";
 import { memoryTokens, type PageSignIn, pageSignIn, type PageSignInOptions } from "../../../src/client/oauth/oauth.ts";
 import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
@@ -200,6 +200,132 @@ Deno.test("an address that is not a response of a sign-in stays as it is", async
     tab.address = address;
     assertEquals([await opened.load().finish(), tab.address], [false, address]);
   }
+});
+
+Deno.test("a page does not leave for a sign-in page that is not an https URL", async () => {
+  const urls = [
+    "javascript:alert(1)",
+    " JavaScript:alert(1)//https://login.example.com/",
+    "data:text/html,x",
+    "blob:https://app.example.com/0",
+    "http://login.example.com/authorize",
+    "https://ada@login.example.com/authorize",
+    "/authorize",
+    "https://10.0.0.1/authorize",
+  ];
+  for (const url of urls) {
+    await using opened = open({ metadata: (right) => ({ ...right, authorization_endpoint: url }) });
+    const { bed, tab } = opened;
+    const error = await assertRejects(() => bed.connect(opened.load()), Error);
+    assertEquals([error.message, tab.visited, tab.stored.size], [sentence("sign-in page"), [], 0]);
+  }
+});
+
+Deno.test("a page that asks for two sign-ins at once completes each of them", async () => {
+  await using opened = open();
+  const { bed, tab } = opened;
+  const pages: string[] = [];
+  const open_ = ({ url }: { readonly url: string }) => void pages.push(url);
+  const left = new AbortController();
+  const all = [1, 2, 3].map(() => bed.connect(opened.load({ open: open_ }), { signal: left.signal }).catch(() => {}));
+  await until(() => pages.length === 3, "the page shows three buttons");
+  left.abort();
+  await Promise.all(all);
+  for (const url of pages) {
+    const attempt = await bed.userAgent({ issuer: bed.issuer, path: "" });
+    const page = { url, server: bed.server, issuer: bed.issuer, scopes: [] };
+    tab.address = await attempt.visit(page, { signal: new AbortController().signal });
+    const auth = opened.load();
+    assertEquals(await auth.finish(), true);
+    await using client = await bed.connect(auth);
+    assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  }
+  assertEquals(tab.stored.size, 0);
+});
+
+Deno.test("a page that starts many sign-ins does not fill its storage", async () => {
+  await using opened = open();
+  for (let i = 0; i < 20; i++) await opened.leave(opened.load());
+  assertEquals(await opened.load().finish(), true);
+  assert([...opened.tab.stored.values()].join().length < 10_000);
+});
+
+Deno.test("a page signs in, whatever its storage contains", async () => {
+  const texts = ["", "{", "null", "5", "{}", "[null, 5, {}]", '"__proto__"', '[{"__proto__":{"state":"x"}}]'];
+  for (const text of texts) {
+    await using opened = open();
+    const { tab } = opened;
+    tab.stored.set("mcp sign-in", text);
+    for (const state of ["x", "__proto__", "undefined", "[object Object]"]) {
+      tab.address = `${APP}?code=x&state=${state}`;
+      assertEquals((await assertRejects(() => opened.load().finish(), Error)).message, sentence());
+      assertEquals(tab.address, APP);
+    }
+    await opened.leave(opened.load());
+    assertEquals(await opened.load().finish(), true);
+  }
+});
+
+Deno.test("a sign-in at another server does not use the code of a sign-in that a page completes", async () => {
+  await using opened = open();
+  const { bed, tab } = opened;
+  await using other = new Bed({ server: "https://other.example.com/mcp", issuer: "https://id.example.com" });
+  const gate = Promise.withResolvers<void>();
+  const fetch = async (request: Request) => {
+    const isOther = [other.server, other.issuer].some((url) => request.url.startsWith(new URL(url).origin));
+    if (!isOther && request.url.endsWith("/token")) await gate.promise;
+    return await (isOther ? other : bed).fetch(request);
+  };
+  await opened.leave(opened.load());
+  const auth = opened.load({ fetch });
+  const finishing = auth.finish();
+  const left = new AbortController();
+  const connecting = other.connect(auth, { fetch, signal: left.signal }).catch((error) => error.message);
+  const leaves = () => tab.visited.some((url) => url.startsWith(other.issuer));
+  await Promise.race([until(leaves, "the page leaves for the other sign-in page"), connecting.then(fail)]);
+  gate.resolve();
+  assertEquals(await finishing, true);
+  left.abort();
+  await connecting;
+  assertEquals([bed.forms.length, other.forms.length], [1, 0]);
+});
+
+Deno.test("a page uses a code once, although it connects before it calls finish()", async () => {
+  await using opened = open();
+  const { bed, tab } = opened;
+  const address = (await opened.leave(opened.load())).href;
+  tab.address = APP;
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const fetch = async (request: Request) => {
+    if (request.url.includes("/.well-known/oauth-protected")) {
+      gates[0].resolve();
+      await gates[1].promise;
+    }
+    return await bed.fetch(request);
+  };
+  const auth = opened.load({ fetch });
+  const connecting = bed.connect(auth, { fetch });
+  await gates[0].promise;
+  tab.address = address;
+  const finishing = auth.finish();
+  gates[1].resolve();
+  assertEquals(await finishing, true);
+  await using client = await connecting;
+  assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  assertEquals([bed.forms.length, tab.visited], [1, [APP]]);
+});
+
+Deno.test("a page names the redirect of a token endpoint, whose status browsers hide", async () => {
+  await using opened = open();
+  await opened.leave(opened.load());
+  const hidden = Object.defineProperties(new Response(null), {
+    type: { value: "opaqueredirect" },
+    status: { value: 0 },
+  });
+  const fetch = (request: Request) =>
+    request.url.endsWith("/token") ? Promise.resolve(hidden) : opened.bed.fetch(request);
+  const error = await assertRejects(() => opened.load({ fetch }).finish(), Error);
+  assertEquals(error.message, sentence("redirect"));
 });
 
 Deno.test("pageSignIn() throws for unusable options, and outside a page", () => {

@@ -34,7 +34,7 @@ export interface ConnectionInfo {
    * Serves the request in place of this server, such as in another process or in a Durable Object. Called only if the
    * request passes all checks that come before its body: host, origin, path, caller and the headers of the protocol.
    * `principal` is the caller, or `undefined` if the server has no `auth`. If the function throws, the client gets HTTP
-   * 500 without details.
+   * 500 without details. Requests for routes, WebSocket and HTTP+SSE are not forwarded.
    */
   readonly forward?: (
     request: Request,

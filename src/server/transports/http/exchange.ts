@@ -151,7 +151,16 @@ export class Exchange implements Link {
   }
 
   waitUntil(work: Promise<unknown>): void {
-    this.#caller.info?.waitUntil?.(work);
+    const { info } = this.#caller;
+    const { report } = this.#parts.core;
+    if (typeof info?.waitUntil !== "function") return;
+    // The call has a result, and keeps it if the platform refuses the work, as Workers do without `this`.
+    try {
+      const waiting: unknown = info.waitUntil(work);
+      Promise.resolve(waiting).catch((error) => void report(error));
+    } catch (error) {
+      report(error);
+    }
   }
 
   /** Collects messages for some microtasks, because the result may follow within this time. */

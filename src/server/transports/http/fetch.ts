@@ -147,7 +147,8 @@ export class Endpoint {
   async #forward({ request, principal }: Caller, forward: NonNullable<ConnectionInfo["forward"]>): Promise<Response> {
     try {
       const response: unknown = await forward(request, { principal });
-      if (response instanceof Response) return response;
+      // Copy the response, because the headers of a response from `fetch` or from a Durable Object are immutable.
+      if (response instanceof Response) return new Response(response.body, response);
       throw new TypeError("Cannot forward the request: forward() did not return a Response; return a Response");
     } catch (error) {
       return toFault(this.#engine.core, error);

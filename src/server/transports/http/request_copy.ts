@@ -72,7 +72,8 @@ function followCopy<T>(info: T, copy: Request, original: Request): T {
     get(_target, name) {
       const value: unknown = Reflect.get(info, name);
       if (name === "info") return followCopy(value, copy, original);
-      if (typeof value !== "function") return value;
+      // The author's `forward` must get the copy, whose host is checked.
+      if (typeof value !== "function" || name === "forward") return value;
       return (...args: readonly unknown[]) =>
         Reflect.apply(value, info, args.map((each) => each === copy ? original : each));
     },

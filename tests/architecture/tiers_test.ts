@@ -64,12 +64,18 @@ async function runTests(source: string): Promise<Verdict> {
   }
 }
 
-Deno.test("the age of the long series is printed, and is a warning after 14 days", () => {
-  const last: LastRun = { date: "2026-11-01", revision: "abc", machine: "", counts: "9 passed, 0 failed", steps: {} };
-  const age = (day: string) => toAge(last, Date.parse(day));
-  assertMatch(age("2026-11-15"), /^The long series last ran 14 days ago, at abc: 9 passed, 0 failed$/);
+Deno.test("the age of the long series is printed, and is a warning if a step is older than 14 days, missing or red", () => {
+  const run = { revision: "abc", passed: 9, failed: 0, skipped: 1, seconds: 2, lines: [] };
+  const runs = (failed: number): LastRun => ({
+    machine: "",
+    steps: { b: { ...run, date: "2026-11-02", failed }, a: { ...run, date: "2026-11-01", revision: "old" } },
+  });
+  const age = (day: string, { names = ["a", "b"], failed = 0 } = {}) => toAge(runs(failed), names, Date.parse(day));
+  assertMatch(age("2026-11-15"), /^2 of 2 steps .* the first 14 days ago, at old: 18 passed, 0 failed$/);
   assertMatch(age("2026-11-16"), /^Warning: .* 15 days ago/);
-  assertMatch(toAge(undefined), /^Warning: /);
+  assertMatch(age("2026-11-15", { names: ["a", "b", "c"] }), /^Warning: 2 of 3 steps/);
+  assertMatch(age("2026-11-15", { failed: 1 }), /^Warning: .* 1 failed/);
+  assertMatch(toAge(undefined, ["a"]), /^Warning: /);
 });
 
 Deno.test({

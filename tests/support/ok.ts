@@ -7,11 +7,11 @@
 // failed test with the command that runs the test alone. The last line is `N passed, N failed`, which may be followed by
 // `, N skipped`. The exit code is 1 if a step failed.
 import { runRepeatedly } from "./flaky.ts";
-import { readLastRun, toAge, writeLastRun } from "./last_run.ts";
+import { readLastRun, recordStep, toAge } from "./last_run.ts";
 import { runInLanes } from "./lanes.ts";
 import { readOptions } from "./options.ts";
 import { endSteps, type Step, toExplanation, type Verdict } from "./steps.ts";
-import { listSteps } from "./step_list.ts";
+import { listSteps, type TierStep } from "./step_list.ts";
 import type { Tier } from "./tiers.ts";
 
 /** Seconds between two lines that name the running steps. */
@@ -35,6 +35,10 @@ const tiers: readonly Tier[] = options.has("--weekly")
   : ["fast"];
 const steps = all.filter(({ name, tier }) => only ? only.includes(name) : tiers.includes(tier));
 
+function listNames(tier: Tier): readonly string[] {
+  return all.filter((step) => step.tier === tier).map(({ name }) => name);
+}
+
 const begin = performance.now();
 const running = new Map<Step, { readonly since: number; tests: number }>();
 const verdicts = new Map<Step, Verdict>();
@@ -56,7 +60,7 @@ function countDots(output: string): number {
   return dots.reduce((sum, { length }) => sum + length, 0);
 }
 
-async function run(step: Step): Promise<void> {
+async function run(step: TierStep): Promise<void> {
   const state = { since: performance.now(), tests: 0 };
   running.set(step, state);
   const verdict = await runRepeatedly(step, (output) => {
@@ -64,6 +68,8 @@ async function run(step: Step): Promise<void> {
   });
   running.delete(step);
   verdicts.set(step, verdict);
+  const { name, tier } = step;
+  if (tier === "long" || tier === "weekly") await recordStep(tier, name, { verdict, names: listNames(tier) });
   const { passed, skipped, failures, seconds } = verdict;
   const counts = step.kind === "check" ? "" : `: ${toCounts(passed, failures.length, skipped)}`;
   console.log(`${failures.length ? "FAILED" : "ok"} ${step.name} (${seconds.toFixed(1)} s)${counts}`);
@@ -123,14 +129,7 @@ if (!only && steps.length > 10) {
     console.log(`${(seconds / 60).toFixed(1).padStart(6)}  ${name}`);
   }
 }
-const [tier] = tiers;
-if (!only && (tier === "long" || tier === "weekly")) {
-  const figures = Object.fromEntries(
-    [...verdicts].map(([{ name }, { seconds, output }]) => [name, { seconds, output }]),
-  );
-  await writeLastRun(tier, { counts, figures });
-}
-if (!only && options.has("--slow")) console.log(`\n${toAge(await readLastRun("long"))}`);
+if (!only && options.has("--slow")) console.log(`\n${toAge(await readLastRun("long"), listNames("long"))}`);
 console.log(`\n${steps.length} steps in ${toSeconds(begin)}`);
 console.log(counts);
 Deno.exit(failures.length ? 1 : 0);

@@ -383,6 +383,29 @@ Deno.test("an agent gets an error for a response of a proxy that is not JSON-RPC
   }
 });
 
+Deno.test("a page gets an error for unusable options, and for a server that it cannot reach", async () => {
+  await using server = create();
+  await inPage(server, async ({ load }) => {
+    const register = await load();
+    const wrong = [{ tokn: () => KEY }, { token: KEY }, { cookies: "yes" }, { confirm: true }];
+    for (const each of wrong) {
+      const error = await assertRejects(() => register({ url, ...each } as WebMcpRegisterOptions), TypeError);
+      assertEquals(error.message, sentence(Object.keys(each)[0]));
+    }
+  });
+  const fetch: Server["fetch"] = async (request, info) => {
+    if (request.method === "POST") throw new TypeError("Failed to fetch");
+    return await server.fetch(request, info);
+  };
+  await inPage({ fetch }, async ({ load }) => {
+    const register = await load();
+    for (const cookies of [false, true]) {
+      const error = await assertRejects(() => register({ url, cookies }), Error);
+      assertEquals(error.message, sentence(url, cookies ? "cookies" : "cors"));
+    }
+  });
+});
+
 Deno.test("an agent cannot hide arguments from the user", async () => {
   await using server = create();
   await inPage(server, async ({ confirmed, load, use }) => {

@@ -79,7 +79,8 @@ function toRemedy(error: McpError, name: string): string {
   }
   if (code === INSUFFICIENT_SCOPE) return "; use credentials with these scopes";
   if (status === 401) return `; authenticate with --header authorization="Bearer …"`;
-  if (status === 403) return "; use credentials that allow this request";
+  // Servers of this library name the remedy, which may be another host instead of credentials.
+  if (status === 403) return error.message.includes("; ") ? "" : "; use credentials that allow this request";
   if (status === 429) return "; retry later, or raise the server's limit";
   if (status !== undefined && status >= 500) return "; check the server's log";
   const hasRemedy = readFailure(error)?.kind === "not-mcp";

@@ -200,11 +200,9 @@ class PageGrant implements Grant {
    */
   takeReturned(): ReturnedSignIn | undefined {
     const { location: { href: address }, history } = this.#page;
-    const { redirectUri } = this.#options;
-    const [{ pathname, searchParams: params }, expected] = [new URL(address), new URL(redirectUri)];
-    const state = params.get("state");
-    if (pathname !== expected.pathname || state === null || !(params.has("code") || params.has("error"))) return;
-    history.replaceState(history.state, "", redirectUri);
+    const state = this.#findState();
+    if (state === undefined) return;
+    history.replaceState(history.state, "", this.#options.redirectUri);
     const all = this.#readPending();
     const pending = all.find((each) => each.state === state);
     if (!pending) {
@@ -213,6 +211,15 @@ class PageGrant implements Grant {
     }
     this.#writePending(all.filter((each) => each !== pending));
     return { pending, address };
+  }
+
+  /** Returns the `state` of the page's address. Returns `undefined` if the address is not a response. */
+  #findState(): string | undefined {
+    const [{ pathname, searchParams: params }, expected] = [this.#page.location.href, this.#options.redirectUri]
+      .map((url) => new URL(url));
+    if (pathname === expected.pathname && (params.has("code") || params.has("error"))) {
+      return params.get("state") ?? undefined;
+    }
   }
 
   /** Returns the pending sign-ins of this tab. Ignores a value that the page has stored under the same key. */
@@ -236,6 +243,14 @@ class PageGrant implements Grant {
     const { redirectUri, open } = this.#options;
     const { server, resource, scopes, metadataUrl, authorizationServer: { issuer }, signal } = context;
     readRedirectUri(redirectUri, server);
+    // Otherwise the authorization server would send the user back at once, again and again.
+    const state = this.#findState();
+    if (state !== undefined && this.#readPending().some((each) => each.state === state)) {
+      throw new SignInError(
+        `Cannot sign in to ${server}: the page has not completed the sign-in of its address; call finish() of ` +
+          "pageSignIn() before connect()",
+      );
+    }
     // Do not bind the code to the key of the tokens, because the key would have to be stored with the verifier.
     const { page, sent } = await prepare(redirectUri, this.#options, context);
     const pending: PendingSignIn = { ...sent, server, issuer, resource, scopes, metadataUrl };

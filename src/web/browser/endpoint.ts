@@ -101,6 +101,7 @@ export class Endpoint {
       [`${META}clientCapabilities`]: { elicitation: { form: {} } },
     };
     const id = ++this.#count;
+    const action = `Cannot send ${method}`;
     const response = await fetch(this.#url, {
       method: "POST",
       headers: {
@@ -116,11 +117,14 @@ export class Endpoint {
       cache: "no-store",
       redirect: "error",
       signal,
+    }).catch((error) => {
+      signal?.throwIfAborted();
+      const cors = `its cors does not allow ${cookies ? "cookies of " : ""}this page`;
+      throw new Error(`${action}: the server at ${this.#url} cannot be reached, or ${cors}`, { cause: error });
     });
     const reply = readReply(await response.text(), response.headers.get("content-type") ?? "", id);
     const { error, result } = reply;
     if (result) return result;
-    const action = `Cannot send ${method}`;
     if (response.status === 401) {
       throw new UnauthorizedError(`${action}: the server requires a valid access token; sign in`);
     }

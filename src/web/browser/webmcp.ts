@@ -16,13 +16,28 @@ const MAX_SHOWN = 1000;
 /** Number of arguments that `window.confirm` shows. */
 const MAX_ARGUMENTS = 20;
 
+/** The types of the options. */
+const TYPES: Readonly<Record<string, string>> = {
+  token: "function",
+  cookies: "boolean",
+  confirm: "function",
+  url: "string",
+  onWarning: "function",
+};
+
 /**
  * Registers the server's tools in the page.
  *
+ * @throws {TypeError} if an option is unknown or invalid.
  * @throws {Error} if the page is not a secure context, or if the tools cannot be listed.
  */
 export async function register(options: WebMcpRegisterOptions = {}): Promise<WebMcpRegistration> {
   if (!isSecureContext) throw new Error("Cannot register tools: the page is not a secure context; serve it over https");
+  for (const [name, value] of Object.entries(options)) {
+    const type = TYPES[name];
+    if (value === undefined || typeof value === type) continue;
+    throw new TypeError(`Cannot register tools: ${type ? `${name} is not a ${type}` : `there is no option ${name}`}`);
+  }
   const url = options.url ?? ENDPOINT;
   if (url === undefined) throw new TypeError("Cannot register tools: there are several endpoints; pass the option url");
   const registered = new Registered(new Endpoint(new URL(url, import.meta.url).href, options), options);

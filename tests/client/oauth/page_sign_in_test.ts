@@ -192,6 +192,20 @@ Deno.test("a call fails if the user comes back without signing in, or if the pag
   assertEquals((await assertRejects(() => bed.connect(opened.load({ open: open_ })), Error)).message, "no button");
 });
 
+Deno.test("a page that connects without finish() gets an error, instead of leaving again and again", async () => {
+  await using opened = open();
+  const { tab, bed } = opened;
+  const back = await opened.leave(opened.load());
+  const error = await assertRejects(() => bed.connect(opened.load()), Error);
+  assertEquals(error.message, sentence("finish()"));
+  assertEquals([tab.address, tab.visited, bed.forms.length], [back.href, [], 0]);
+  // The sign-in is not lost.
+  assertEquals(await opened.load().finish(), true);
+  // A page can have a code of its own in its address.
+  tab.address = `${APP}?code=mine&state=other`;
+  await opened.leave(opened.load());
+});
+
 Deno.test("an address that is not a response of a sign-in stays as it is", async () => {
   await using opened = open();
   const { tab } = opened;
@@ -245,7 +259,10 @@ Deno.test("a page that asks for two sign-ins at once completes each of them", as
 
 Deno.test("a page that starts many sign-ins does not fill its storage", async () => {
   await using opened = open();
-  for (let i = 0; i < 20; i++) await opened.leave(opened.load());
+  for (let i = 0; i < 20; i++) {
+    opened.tab.address = APP; // The user opens the page again.
+    await opened.leave(opened.load());
+  }
   assertEquals(await opened.load().finish(), true);
   assert([...opened.tab.stored.values()].join().length < 10_000);
 });

@@ -199,7 +199,10 @@ const ENDING_MS = 500;
 class Thread {
   /** Whether the thread has crashed or was terminated, so that it cannot run calls. */
   hasEnded = false;
-  /** Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. */
+  /**
+   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated, although no
+   * uncaught error has ended the thread.
+   */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
   readonly #name = `mcp ${crypto.randomUUID()}`;
@@ -211,6 +214,8 @@ class Thread {
   #isReady = false;
   #job?: Job;
   #failure?: Error;
+  /** Whether an uncaught error has ended the thread. The runtime may report the end of the thread much later. */
+  #hasThrown = false;
   #stopTimer?: () => void;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>, onLost: () => void) {
@@ -220,7 +225,11 @@ class Thread {
     this.#thread = startThread(url, this.#name, {
       // The cast is safe, because only `exposeWorker` sends messages.
       onMessage: (message) => this.#receive(message as FromThread),
-      onFailure: (state) => this.#crash(state),
+      onUnreadable: (state) => this.#crash(state),
+      onFailure: (state) => {
+        this.#hasThrown = true;
+        this.#crash(state);
+      },
       onEnd: () => {
         this.#closed.resolve();
         this.#crash(ENDED);
@@ -275,14 +284,21 @@ class Thread {
   }
 
   async #awaitEnd(job: Job): Promise<void> {
-    this.#startTimer(ENDING_MS, () => {
-      this.isLost = true;
-      this.#onLost();
-    });
+    this.#startEndTimer();
     // Wait only for a thread that is ready. A thread that is still starting holds no lock and runs no handler.
     if (this.#isReady) await (deno ? untilReleased(this.#name) : this.#closed.promise);
     this.#stopTimer?.();
     job.ended.resolve();
+  }
+
+  // A thread that has thrown runs no handler, so its end is certain, however long it takes on a busy machine. The
+  // repeated timer keeps the process alive until then.
+  #startEndTimer(): void {
+    this.#startTimer(ENDING_MS, () => {
+      if (this.#hasThrown) return this.#startEndTimer();
+      this.isLost = true;
+      this.#onLost();
+    });
   }
 
   #begin(job: Job): void {

@@ -200,8 +200,8 @@ class Thread {
   /** Whether the thread has crashed or was terminated, so that it cannot run calls. */
   hasEnded = false;
   /**
-   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated, although no
-   * uncaught error has ended the thread.
+   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. Always `false` for
+   * a thread that ends by itself.
    */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
@@ -214,8 +214,11 @@ class Thread {
   #isReady = false;
   #job?: Job;
   #failure?: Error;
-  /** Whether an uncaught error has ended the thread. The runtime may report the end of the thread much later. */
-  #hasThrown = false;
+  /**
+   * Whether an uncaught error, `close` or `exit` has stopped the thread's code. The runtime may end the thread much
+   * later.
+   */
+  #isStopped = false;
   #stopTimer?: () => void;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>, onLost: () => void) {
@@ -226,10 +229,7 @@ class Thread {
       // The cast is safe, because only `exposeWorker` sends messages.
       onMessage: (message) => this.#receive(message as FromThread),
       onUnreadable: (state) => this.#crash(state),
-      onFailure: (state) => {
-        this.#hasThrown = true;
-        this.#crash(state);
-      },
+      onFailure: (state) => this.#endByItself(state),
       onEnd: () => {
         this.#closed.resolve();
         this.#crash(ENDED);
@@ -291,11 +291,11 @@ class Thread {
     job.ended.resolve();
   }
 
-  // A thread that has thrown runs no handler, so its end is certain, however long it takes on a busy machine. The
-  // repeated timer keeps the process alive until then.
+  // The end of a thread whose code has stopped is certain, however long it takes on a busy machine. The repeated timer
+  // keeps the process alive until then.
   #startEndTimer(): void {
     this.#startTimer(ENDING_MS, () => {
-      if (this.#hasThrown) return this.#startEndTimer();
+      if (this.#isStopped) return this.#startEndTimer();
       this.isLost = true;
       this.#onLost();
     });
@@ -318,7 +318,7 @@ class Thread {
       if (!job) return;
       this.#stopTimer?.();
       this.#begin(job);
-    } else if (message.kind === "gone") this.#crash(ENDED);
+    } else if (message.kind === "gone") this.#endByItself(ENDED);
     else if (!job) return;
     else if (message.kind === "use") job.use(message);
     else {
@@ -343,6 +343,11 @@ class Thread {
     this.#stopTimer?.();
     this.#job = undefined;
     job.ended.resolve();
+  }
+
+  #endByItself(state: string): void {
+    this.#isStopped = true;
+    this.#crash(state);
   }
 
   #crash(state: string): void {

@@ -8,7 +8,7 @@ export interface ThreadEvents {
   readonly onMessage: (message: unknown) => void;
   /** Called when the thread has sent a value that cannot be copied. */
   readonly onUnreadable: (state: string) => void;
-  /** Called when an uncaught error ends the thread, which runs no more code. */
+  /** Called when an uncaught error has stopped the thread's code. */
   readonly onFailure: (state: string) => void;
   /** Called when the thread has ended, except on Deno, which has no such event. */
   readonly onEnd: () => void;

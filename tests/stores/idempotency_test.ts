@@ -398,8 +398,7 @@ Deno.test("an instance that is closing releases the claims of unfinished calls",
         // A closed connection has the same effect.
         if (Object(args.at(-1)).signal?.aborted) throw new Error("closed");
         return await run();
-      })
-    );
+      }), { timeoutMs: 60_000 });
     const pay = tool({
       name: "pay",
       input,

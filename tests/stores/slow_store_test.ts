@@ -6,11 +6,13 @@ import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { connectTest } from "../../src/testing/testing.ts";
-import { textOf } from "../support/behaviour.ts";
+import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
+import { advanceUntil, textOf } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { withTimersOn } from "../support/timers.ts";
 
-const TIMEOUT_MS = 300;
+/** The timeout of store operations in milliseconds. No other timer of the test takes exactly as long. */
+const TIMEOUT_MS = 303;
 const TEXT = "line\n".repeat(2000);
 
 let runs = 0;
@@ -24,20 +26,20 @@ interface Slow extends AsyncDisposable {
   readonly states: string[];
 }
 
-function start(shared: Store): Slow {
+function start(shared: Store, clock: FakeClock): Slow {
   const operations: string[] = [];
   const states: string[] = [];
   const store = customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
       if (name !== "read" && name !== "heads") operations.push(name);
-      // Fixed wait: a store engine that takes a fixed time for each command.
-      await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 3));
+      await new Promise<void>((resolve) => clock.start(resolve, TIMEOUT_MS / 3));
       return run();
     }), { timeoutMs: TIMEOUT_MS, pollMs: 50 });
   const server = createServer({
     name: "notes",
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
+    clock,
     store,
     handlers: [
       tool({ name: "quick", run: () => "quick" }),
@@ -52,33 +54,38 @@ function start(shared: Store): Slow {
 
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`a slow store delays only calls that need the store (${era})`, async () => {
-    runs = 0;
-    const shared = memoryStore();
-    await using a = start(shared);
-    await using b = start(shared);
-    const ada = { era, principal: { id: "ada" } };
-    await using here = await connectTest(a.server, ada);
-    await using there = await connectTest(b.server, ada);
-    await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
-    // The first call in a session may mark the session as used, so it comes before the measurement.
-    await here.callTool("quick");
-    const before = a.operations.length;
-    for (let i = 0; i < 100; i++) {
-      assertEquals(textOf(await here.callTool("quick")), "quick");
-      assertEquals((await here.listTools()).length, 3);
-    }
-    assertEquals(a.operations.slice(before), []);
-    // The same call on both instances runs the handler once.
-    const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
-    assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
-    const { content } = await here.callTool("all");
-    const { contents } = await there.readResource(String(Object(content[1]).uri));
-    assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
-    // Each change arrives once.
-    for (let count = 1; count <= 3; count++) {
-      a.server.resourceUpdated("note://1");
-      await far.take(1);
-    }
-    assertEquals([a.states, b.states], [[], []]);
+    const clock = fakeClock();
+    await withTimersOn(clock, TIMEOUT_MS, () => advanceUntil(clock, TIMEOUT_MS / 6, useSlowStore(era, clock)));
   });
+}
+
+async function useSlowStore(era: "modern" | "legacy", clock: FakeClock): Promise<void> {
+  runs = 0;
+  const shared = memoryStore({ clock });
+  await using a = start(shared, clock);
+  await using b = start(shared, clock);
+  const ada = { era, principal: { id: "ada" } };
+  await using here = await connectTest(a.server, ada);
+  await using there = await connectTest(b.server, ada);
+  await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
+  // The first call in a session may mark the session as used, so it comes before the measurement.
+  await here.callTool("quick");
+  const before = a.operations.length;
+  for (let i = 0; i < 100; i++) {
+    assertEquals(textOf(await here.callTool("quick")), "quick");
+    assertEquals((await here.listTools()).length, 3);
+  }
+  assertEquals(a.operations.slice(before), []);
+  // The same call on both instances runs the handler once.
+  const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
+  assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
+  const { content } = await here.callTool("all");
+  const { contents } = await there.readResource(String(Object(content[1]).uri));
+  assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
+  // Each change arrives once.
+  for (let count = 1; count <= 3; count++) {
+    a.server.resourceUpdated("note://1");
+    await far.take(1);
+  }
+  assertEquals([a.states, b.states], [[], []]);
 }

@@ -1,20 +1,47 @@
 // A process that takes over the tasks of several clients. A client that has no room in the process delays no other client.
 import { assert, assertEquals } from "@std/assert";
-import { type Context, createServer, tool } from "../../mod.ts";
+import { type Context, createServer, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { connectTest } from "../../src/testing/testing.ts";
-import { gate, until } from "../support/behaviour.ts";
+import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
+import { advanceUntil, gate, until as untilMet } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Answer, ask } from "../support/requests.ts";
 import { declared, ID } from "./declared.ts";
 import { toStoredKey } from "./shared_store.ts";
 
+/** Milliseconds by which a waiting test advances the clock at a time. */
+const STEP_MS = 10;
+
+/**
+ * Creates a store whose leases run on a fake clock, so that no lease of a living process expires on a busy machine.
+ * Returns a function that creates instances with this store, and functions that wait while the clock advances.
+ */
+function share() {
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  return {
+    serve: (options: Options = {}) => serve({ shared, clock }, options),
+    until: (condition: () => unknown, what: string) =>
+      untilMet(async () => (await clock.advance(STEP_MS), await condition()), what),
+    close: (...instances: readonly { readonly server: Server }[]) =>
+      advanceUntil(clock, STEP_MS, Promise.all(instances.map(({ server }) => server.close()))),
+  };
+}
+
+interface Options {
+  readonly detached?: number;
+  readonly decide?: () => Promise<true>;
+}
+
 /** An instance whose handlers run until the gate is open. */
-function serve(shared: Store, { detached = 16, decide }: { detached?: number; decide?: () => Promise<true> } = {}) {
+function serve(
+  { shared, clock }: { readonly shared: Store; readonly clock: FakeClock },
+  { detached = 16, decide }: Options,
+) {
   const ran: string[] = [];
   const operations: string[] = [];
   const { pass, open } = gate();
@@ -47,6 +74,7 @@ function serve(shared: Store, { detached = 16, decide }: { detached?: number; de
         run: run("rated"),
       }),
     ],
+    clock,
     store,
     limits: testLimits({ calls: { closeMs: 20, detached } }),
   });
@@ -111,16 +139,16 @@ for (
   ]
 ) {
   Deno.test(`a client that has used up ${what} does not stop the takeover of other clients' tasks`, async () => {
-    const shared = memoryStore();
-    const [survivor, first, second] = [serve(shared), serve(shared), serve(shared)];
+    const { serve, until, close } = share();
+    const [survivor, first, second] = [serve(), serve(), serve()];
     const end = await survivor.fill("eve", ...filling);
     await until(() => survivor.ran.length > 0, "the first handler");
     const left = await first.begin("eve", ...leaving);
-    await first.server.close();
+    await close(first);
     // The survivor has taken over a task of this client, and has released the task again.
     await until(() => left.some((id) => survivor.countWrites(id) >= 2), "a refusal");
     const ids = [...await second.begin("ada", "work", "work"), ...await second.begin("bob", "work")];
-    await second.server.close();
+    await close(second);
     const ranOf = (...clients: string[]) => survivor.ran.filter((each) => clients.includes(each.split(" ")[0])).sort();
     const searches = survivor.countSearches();
     await until(() => ranOf("ada", "bob").length === 3, "the tasks of the other clients");
@@ -135,15 +163,15 @@ for (
     }
     for (const id of left) await until(async () => await survivor.statusOf("eve", id) === "completed", "the end");
     await end();
-    await survivor.server.close();
+    await close(survivor);
   });
 }
 
 Deno.test("tasks that a process takes over count towards the share of their client while allow decides", async () => {
-  const shared = memoryStore();
-  const first = serve(shared, { detached: 64 });
+  const { serve, until, close } = share();
+  const first = serve({ detached: 64 });
   await first.begin("eve", ...Array<string>(12).fill("decided"));
-  await first.server.close();
+  await close(first);
   const { pass, open } = gate();
   let deciding = 0;
   const decide = async (): Promise<true> => {
@@ -151,7 +179,7 @@ Deno.test("tasks that a process takes over count towards the share of their clie
     await pass;
     return true;
   };
-  const survivor = serve(shared, { decide });
+  const survivor = serve({ decide });
   await survivor.server.ready();
   await until(() => deciding > 0, "the first task");
   const searches = survivor.countSearches();
@@ -161,7 +189,7 @@ Deno.test("tasks that a process takes over count towards the share of their clie
   await until(() => survivor.ran.length === 4, "the handlers");
   survivor.open();
   await until(() => survivor.ran.length === 12, "all tasks");
-  await survivor.server.close();
+  await close(survivor);
 });
 
 for (
@@ -171,14 +199,14 @@ for (
   ]
 ) {
   Deno.test(`a process takes over no more tasks of ${caller} than the share of one client`, async () => {
-    const shared = memoryStore();
-    const survivor = serve(shared);
+    const { serve, until, close } = share();
+    const survivor = serve();
     await survivor.server.ready();
-    const others = [serve(shared), serve(shared), serve(shared)];
+    const others = [serve(), serve(), serve()];
     for (const { beginFrom } of others) {
       for (const { result } of await beginFrom(hostname, 4)) assertEquals(result?.resultType, "task");
     }
-    for (const { server } of others) await server.close();
+    await close(...others);
     // A client may have a quarter of 16 detached calls.
     await until(() => survivor.ran.length >= 4, "the first tasks");
     const searches = survivor.countSearches();
@@ -194,18 +222,18 @@ for (
     survivor.open();
     // The handler of a refused task has run, too.
     await until(() => survivor.ran.length >= 13, "the other tasks");
-    await survivor.server.close();
+    await close(survivor);
   });
 }
 
 Deno.test("a process without room for many clients' tasks tries a few tasks per search, and all of them in turn", async () => {
-  const shared = memoryStore();
-  const survivor = serve(shared, { detached: 4 });
+  const { serve, until, close } = share();
+  const survivor = serve({ detached: 4 });
   await survivor.server.ready();
-  const other = serve(shared, { detached: 400 });
+  const other = serve({ detached: 400 });
   const ids = new Map<string, string>();
   for (let i = 0; i < 40; i++) ids.set(`client ${i}`, (await other.begin(`client ${i}`, "work"))[0]);
-  await other.server.close();
+  await close(other);
   const isTried = (id: string) => survivor.countWrites(id) > 0;
   const { countSearches } = survivor;
   const countAll = () => [...ids.values()].reduce((sum, id) => sum + survivor.countWrites(id), 0);
@@ -220,19 +248,19 @@ Deno.test("a process without room for many clients' tasks tries a few tasks per 
   for (const [owner, id] of ids) {
     await until(async () => await survivor.statusOf(owner, id) === "completed", "the end");
   }
-  await survivor.server.close();
+  await close(survivor);
 });
 
 Deno.test("while tasks wait for room, a search does not read the ended tasks of their process again", async () => {
-  const shared = memoryStore();
-  const [survivor, other] = [serve(shared), serve(shared, { detached: 64 })];
+  const { serve, until, close } = share();
+  const [survivor, other] = [serve(), serve({ detached: 64 })];
   // The client uses up its share of the survivor.
   const end = await survivor.fill("eve", "work", "work", "work", "work");
   await until(() => survivor.ran.length === 4, "the first handlers");
   const ended = await other.begin("eve", "quick", "quick", "quick");
   for (const id of ended) await until(async () => await other.statusOf("eve", id) === "completed", "the end");
   const waiting = await other.begin("eve", ...Array(8).fill("work"));
-  await other.server.close();
+  await close(other);
   const prefix = waiting[0].slice(0, 8);
   const count = (name: string, key: string) =>
     survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(toStoredKey(key))).length;
@@ -246,17 +274,17 @@ Deno.test("while tasks wait for room, a search does not read the ended tasks of 
   // Nobody is responsible for the tasks of the closed process any more.
   await until(() => count("delete", `-i-${prefix}`) > 0, "the deletion of the entry");
   await end();
-  await survivor.server.close();
+  await close(survivor);
 });
 
 Deno.test("a task that continues does not count as another call of its client's rate", async () => {
-  const shared = memoryStore();
-  const [survivor, other] = [serve(shared), serve(shared)];
+  const { serve, until, close } = share();
+  const [survivor, other] = [serve(), serve()];
   await survivor.server.ready();
   const ids = await other.begin("ada", "rated", "rated");
-  await other.server.close();
+  await close(other);
   await until(() => survivor.ran.length === 2, "both tasks");
   survivor.open();
   for (const id of ids) await until(async () => await survivor.statusOf("ada", id) === "completed", "the end");
-  await survivor.server.close();
+  await close(survivor);
 });

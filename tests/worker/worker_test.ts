@@ -7,14 +7,18 @@ import { allScopes } from "../../src/auth/auth.ts";
 import { quota, type UseItem } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { BUSY } from "../../src/core/protocol/errors.ts";
+import { findThreadLocks } from "../../src/core/runtime.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
-import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { call as request, fail } from "../support/requests.ts";
+import { withTimersOn } from "../support/timers.ts";
 import heavyInside from "./heavy.ts";
 import type heavy from "./heavy.ts";
 
 const heavyFile = new URL("./heavy.ts", import.meta.url);
+/** Milliseconds that a terminated thread may take to end before the pool refuses calls. */
+const ENDING_MS = 500;
 const input = {
   type: "object",
   properties: { job: { type: "string" }, value: {} },
@@ -165,6 +169,54 @@ Deno.test("a thread that fails before its first call fails the call", async () =
     Object.assign(globalThis, { Worker: real });
   }
 });
+
+for (const [how, message] of [["fails", "failed late"], ["exits", "the thread ended before it sent a response"]]) {
+  Deno.test(`a call waits for the end of a thread that ${how}, however long it takes`, async () => {
+    const clock = fakeClock();
+    const { Worker: real } = globalThis;
+    const { pass, open } = gate();
+    let made = 0;
+    // The first thread stops at once, but the runtime ends this thread only when the gate opens.
+    class Failing extends EventTarget {
+      readonly #isFirst = !made++;
+
+      constructor(_url: URL, { name }: { readonly name: string }) {
+        super();
+        if (this.#isFirst) findThreadLocks()?.request(name, () => pass);
+        pass.then(() => this.#isFirst && this.dispatchEvent(new Event("close")));
+        setTimeout(() => this.#send({ kind: "ready" }));
+      }
+
+      #send(data: unknown): void {
+        this.dispatchEvent(new MessageEvent("message", { data }));
+      }
+
+      postMessage(): void {
+        if (!this.#isFirst) this.#send({ kind: "result", value: "next" });
+        else if (how === "exits") queueMicrotask(() => this.#send({ kind: "gone" }));
+        else queueMicrotask(() => this.dispatchEvent(Object.assign(new Event("error"), { message })));
+      }
+
+      terminate(): void {}
+    }
+    Object.assign(globalThis, { Worker: Failing });
+    try {
+      await withTimersOn(clock, ENDING_MS, async () => {
+        const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+        await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, message);
+        const next = started(run({ job: "echo" }, fakeContext()));
+        for (let i = 0; i < 3; i++) await clock.advance(ENDING_MS);
+        assertEquals(made, 1);
+        open();
+        assertEquals(await next, "next");
+        // The timer has ended with its thread.
+        assertEquals([made, clock.waiting], [2, 0]);
+      });
+    } finally {
+      Object.assign(globalThis, { Worker: real });
+    }
+  });
+}
 
 behaviour("cancelling a call ends a thread that does not stop by itself", async (join) => {
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 20 })] });

@@ -90,7 +90,7 @@ class Exposed {
   }
 
   // Makes `close` and `exit` notify the server before the thread ends, because Deno does not report the end of a
-  // thread.
+  // thread. Both stop the thread's code immediately.
   #announceEnd(): void {
     if (!deno) return;
     for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {

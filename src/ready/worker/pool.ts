@@ -199,7 +199,10 @@ const ENDING_MS = 500;
 class Thread {
   /** Whether the thread has crashed or was terminated, so that it cannot run calls. */
   hasEnded = false;
-  /** Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. */
+  /**
+   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. Always `false` for
+   * a thread that ends by itself.
+   */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
   readonly #name = `mcp ${crypto.randomUUID()}`;
@@ -211,6 +214,11 @@ class Thread {
   #isReady = false;
   #job?: Job;
   #failure?: Error;
+  /**
+   * Whether an uncaught error, `close` or `exit` has stopped the thread's code. The runtime may end the thread much
+   * later.
+   */
+  #isStopped = false;
   #stopTimer?: () => void;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>, onLost: () => void) {
@@ -220,7 +228,8 @@ class Thread {
     this.#thread = startThread(url, this.#name, {
       // The cast is safe, because only `exposeWorker` sends messages.
       onMessage: (message) => this.#receive(message as FromThread),
-      onFailure: (state) => this.#crash(state),
+      onUnreadable: (state) => this.#crash(state),
+      onFailure: (state) => this.#endByItself(state),
       onEnd: () => {
         this.#closed.resolve();
         this.#crash(ENDED);
@@ -275,14 +284,21 @@ class Thread {
   }
 
   async #awaitEnd(job: Job): Promise<void> {
-    this.#startTimer(ENDING_MS, () => {
-      this.isLost = true;
-      this.#onLost();
-    });
+    this.#startEndTimer();
     // Wait only for a thread that is ready. A thread that is still starting holds no lock and runs no handler.
     if (this.#isReady) await (deno ? untilReleased(this.#name) : this.#closed.promise);
     this.#stopTimer?.();
     job.ended.resolve();
+  }
+
+  // The end of a thread whose code has stopped is certain, however long it takes on a busy machine. The repeated timer
+  // keeps the process alive until then.
+  #startEndTimer(): void {
+    this.#startTimer(ENDING_MS, () => {
+      if (this.#isStopped) return this.#startEndTimer();
+      this.isLost = true;
+      this.#onLost();
+    });
   }
 
   #begin(job: Job): void {
@@ -302,7 +318,7 @@ class Thread {
       if (!job) return;
       this.#stopTimer?.();
       this.#begin(job);
-    } else if (message.kind === "gone") this.#crash(ENDED);
+    } else if (message.kind === "gone") this.#endByItself(ENDED);
     else if (!job) return;
     else if (message.kind === "use") job.use(message);
     else {
@@ -327,6 +343,11 @@ class Thread {
     this.#stopTimer?.();
     this.#job = undefined;
     job.ended.resolve();
+  }
+
+  #endByItself(state: string): void {
+    this.#isStopped = true;
+    this.#crash(state);
   }
 
   #crash(state: string): void {

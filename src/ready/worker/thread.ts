@@ -6,7 +6,9 @@ import { node, type NodeGlobal } from "../../core/runtime.ts";
 /** Callbacks for the events of a thread. */
 export interface ThreadEvents {
   readonly onMessage: (message: unknown) => void;
-  /** Called when the thread has failed, or has sent a value that cannot be copied. */
+  /** Called when the thread has sent a value that cannot be copied. */
+  readonly onUnreadable: (state: string) => void;
+  /** Called when an uncaught error has stopped the thread's code. */
   readonly onFailure: (state: string) => void;
   /** Called when the thread has ended, except on Deno, which has no such event. */
   readonly onEnd: () => void;
@@ -38,7 +40,10 @@ interface ThreadFile {
   readonly name: string;
 }
 
-function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: ThreadEvents): RunningThread {
+function startOnWeb(
+  { url, name }: ThreadFile,
+  { onMessage, onUnreadable, onFailure, onEnd }: ThreadEvents,
+): RunningThread {
   const worker = new Worker(url, { type: "module", name });
   worker.addEventListener("message", ({ data }) => onMessage(data));
   worker.addEventListener("error", (event) => {
@@ -46,7 +51,7 @@ function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: 
     event.preventDefault();
     onFailure(toLine(event.message));
   });
-  worker.addEventListener("messageerror", () => onFailure(NOT_COPIED));
+  worker.addEventListener("messageerror", () => onUnreadable(NOT_COPIED));
   // Only Bun sends this event.
   worker.addEventListener("close", onEnd);
   return {
@@ -63,13 +68,13 @@ function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: 
 function startOnNode(
   node: NodeGlobal,
   { url, name }: ThreadFile,
-  { onMessage, onFailure, onEnd }: ThreadEvents,
+  { onMessage, onUnreadable, onFailure, onEnd }: ThreadEvents,
 ): RunningThread {
   const { Worker } = node.getBuiltinModule("worker_threads");
   const worker = new Worker(url, { name });
   worker.on("message", onMessage);
   worker.on("error", (error) => onFailure(toLine(error instanceof Error ? error.message : error)));
-  worker.on("messageerror", () => onFailure(NOT_COPIED));
+  worker.on("messageerror", () => onUnreadable(NOT_COPIED));
   worker.on("exit", onEnd);
   return {
     post: (message) => worker.postMessage(message),

@@ -17,6 +17,7 @@ import {
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, textOf } from "../support/behaviour.ts";
+import { hasInstances } from "../support/instances.ts";
 import { sentence } from "../support/messages.ts";
 
 const say = (name: string, text = name) => tool({ name, run: () => text });
@@ -283,9 +284,10 @@ for (const [junk, name, ...words] of JUNK) {
     for (let i = 0; i < 3; i++) assertEquals((await client.listTools()).map(({ name }) => name), ["good"]);
     // A promise in a list is not awaited.
     const listed = junk instanceof Promise ? "an object" : words[0];
-    assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-      sentence(listed, ...words.slice(1)),
-    ]);
+    const faults = takeFaults().map(({ error }) => Object(error).message);
+    // Each instance that has served a list reports the provider once.
+    assertEquals([...new Set(faults)], [sentence(listed, ...words.slice(1))]);
+    assert(hasInstances || faults.length === 1, `${faults.length} reports`);
     assertEquals(textOf(await client.callTool("good")), "good");
     await assertRejects(() => client.callTool("bad"), McpError, "no luck");
     assertEquals(takeFaults().map(({ error }) => Object(error).message), [

@@ -1,5 +1,5 @@
 // Tests of servers in plain Workers.
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { until } from "../support/behaviour.ts";
 import { ask, callInSession, callTool, openSession } from "./requests.ts";
 import { serveWorker } from "./workerd.ts";
@@ -35,6 +35,21 @@ export const checks: Readonly<Record<string, () => Promise<void>>> = {
       const { message } = await ask(url, "tools/call", { name, arguments: {} });
       assertEquals(message.result?.content?.[0]?.text ?? message.error?.code, name === "hang" ? -32_603 : "quick");
     }
+  },
+
+  async "a plain Worker without streams announces no notifications, and refuses subscriptions"() {
+    await using worker = await serveWorker(`${root}plain_server.ts`);
+    const url = `${worker.origin}/mcp`;
+    const { message: found } = await ask(url, "server/discover");
+    assertEquals(found.result?.capabilities, { tools: { listChanged: false } });
+    const params = { notifications: { toolsListChanged: true } };
+    const { message: refused } = await ask(url, "subscriptions/listen", params);
+    assertEquals(refused.error?.code, -32_601);
+    assertStringIncludes(refused.error?.message, "streams: false");
+    const session = await openSession(url);
+    const stream = await fetch(url, { headers: { ...session, accept: "text/event-stream" } });
+    assertEquals(stream.status, 405);
+    await stream.body?.cancel();
   },
 
   async "a plain Worker runs deferred functions to their end, and returns their slots"() {

@@ -1,4 +1,4 @@
-// A server in a plain Worker, with the default export that Workers call.
+// A server in a plain Worker, with the options that docs/guides/workers.md recommends.
 import { createServer, tool } from "@x/mcp";
 
 let ended = "";
@@ -32,6 +32,7 @@ const server = createServer({
   name: "plain",
   version: "1.0.0",
   handlers: [quick, hang, later, readEnded],
+  streams: false,
   limits: { calls: { timeoutMs: 1000 } },
 });
 

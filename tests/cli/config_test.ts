@@ -93,6 +93,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
   // These examples have their own tests in tests/examples.
   own.push(
     "as_tools.ts",
+    "browser",
     "clock",
     "cluster",
     "desk",

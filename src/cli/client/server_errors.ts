@@ -3,7 +3,7 @@
  */
 import { toState } from "../../core/kit/error_state.ts";
 import { McpError } from "../../client/client.ts";
-import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../protocol.ts";
+import { INSUFFICIENT_SCOPE, INVALID_REQUEST, UNAUTHENTICATED } from "../protocol.ts";
 import { readFailure } from "../../core/kit/failure.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { CliError, ServerError } from "../cli_error.ts";
@@ -80,7 +80,7 @@ function toRemedy(error: McpError, name: string): string {
   if (code === INSUFFICIENT_SCOPE) return "; use credentials with these scopes";
   if (status === 401) return `; authenticate with --header authorization="Bearer …"`;
   // Servers of this library name the remedy, which may be another host instead of credentials.
-  if (status === 403) return error.message.includes("; ") ? "" : "; use credentials that allow this request";
+  if (status === 403) return code === INVALID_REQUEST ? "" : "; use credentials that allow this request";
   if (status === 429) return "; retry later, or raise the server's limit";
   if (status !== undefined && status >= 500) return "; check the server's log";
   const hasRemedy = readFailure(error)?.kind === "not-mcp";

@@ -9,14 +9,17 @@ export class Tab implements Disposable {
   readonly stored = new Map<string, string>();
   /** The addresses that the page has left for, or has replaced its own with. */
   readonly visited: string[] = [];
-  readonly #before = ["location", "history", "sessionStorage"].map((name) =>
+  readonly #before = ["location", "history", "sessionStorage", "addEventListener", "dispatchEvent"].map((name) =>
     [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const
   );
 
   constructor() {
     // deno-lint-ignore no-this-alias
     const tab = this;
+    const events = new EventTarget(); // Node has no global events.
     const values = {
+      addEventListener: events.addEventListener.bind(events),
+      dispatchEvent: events.dispatchEvent.bind(events),
       location: {
         get href() {
           return tab.address;

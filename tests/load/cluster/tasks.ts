@@ -2,7 +2,7 @@
 // question between the steps. With `resume`, each task must complete once, and no recorded value of `ctx.once` may be
 // computed again. Without `resume`, each task of the killed instance must fail within two lease periods.
 //
-// deno task load:tasks [--engine redis|sqlite|denokv] [--runtime deno|bun] [--mode resumes|fails] [--tasks N]
+// deno task load:tasks [--engine redis|postgres|sqlite|denokv] [--runtime deno|bun] [--mode resumes|fails] [--tasks N]
 //
 // `--tasks` is the number of tasks to kill in each run, which defaults to 20.
 import { readOptions } from "../../support/options.ts";
@@ -34,7 +34,9 @@ function toRuns(args: readonly string[]): readonly Run[] {
     )
   );
   if (runs.length && tasks > 0) return runs;
-  throw new Error("Cannot start: write --engine redis|sqlite|denokv --runtime deno|bun --mode resumes|fails --tasks N");
+  throw new Error(
+    "Cannot start: write --engine redis|postgres|sqlite|denokv --runtime deno|bun --mode resumes|fails --tasks N",
+  );
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -124,7 +126,9 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
   while (report.killed < tasks) {
     const [victim, other] = report.kills % 2 ? cluster.instances : cluster.instances.toReversed();
     const begun: Followed[] = [];
+    const giveUp = performance.now() + 60_000;
     while (begun.length < PER_KILL) {
+      if (performance.now() > giveUp) throw new Error(`an instance begins no task:\n${victim.errors()}`);
       const key = crypto.randomUUID();
       const handle = await send(victim, "tools/call", { name: mode, arguments: { key } });
       if (handle) begun.push({ id: String(Object(handle).taskId), key, ends: new Set() });

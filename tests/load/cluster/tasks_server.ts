@@ -4,26 +4,40 @@ import { appendFileSync } from "node:fs";
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";
 import { denoKvStore } from "@x/mcp/stores/deno-kv";
+import { postgresStore } from "@x/mcp/stores/postgres";
 import { redisStore } from "@x/mcp/stores/redis";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { task, tasks } from "@x/mcp/tasks";
 import { z } from "zod";
 
-const [, kind, path] = /^(\w+):?(.*)$/s.exec(process.env.MCP_STORE ?? "") ?? [];
+const url = process.env.MCP_STORE ?? "";
+const [, kind, path] = /^(\w+):?(.*)$/s.exec(url) ?? [];
 const leaseMs = Number(process.env.LEASE_MS);
 
 function openStore() {
-  if (kind === "redis") {
-    return redisStore(async () => {
-      const { createClient } = await import("redis");
-      return createClient({ url: process.env.MCP_STORE, disableOfflineQueue: true });
-    }, { leaseMs });
+  switch (kind) {
+    case "redis":
+      return redisStore(async () => {
+        const { createClient } = await import("redis");
+        return createClient({ url, disableOfflineQueue: true });
+      }, { leaseMs });
+    case "postgres":
+      return postgresStore(async () => {
+        const { default: { Pool } } = await import("pg");
+        return new Pool({ connectionString: url });
+      }, { leaseMs });
+    case "denokv":
+      return denoKvStore(() => Deno.openKv(path), { leaseMs });
+    case "sqlite":
+      return sqliteStore(async () => {
+        const { DatabaseSync } = await import("node:sqlite");
+        return new DatabaseSync(path);
+      }, { leaseMs });
+    default:
+      throw new Error(
+        `Cannot open the store: MCP_STORE is ${url}; write redis://…, postgres://…, sqlite:… or denokv:…`,
+      );
   }
-  if (kind === "denokv") return denoKvStore(() => Deno.openKv(path), { leaseMs });
-  return sqliteStore(async () => {
-    const { DatabaseSync } = await import("node:sqlite");
-    return new DatabaseSync(path);
-  }, { leaseMs });
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -12,7 +12,7 @@ const mcp = createServer({
   handlers: [hello],
   streams: false, // Lambda sends only complete responses.
   hosts: ["mcp.example.com"],
-  secret: process.env.MCP_SECRET, // Without it, sessions get HTTP 404 on other instances, without a warning.
+  secret: process.env.MCP_SECRET, // Without it, other instances reject sessions with HTTP 404.
   limits: { calls: { timeoutMs: 25_000 } }, // API Gateway waits at most 30 seconds
 });
 

@@ -6,7 +6,7 @@ import { create } from "./server.ts";
 /** Cloudflare sets this header on each request, so clients cannot choose its value. */
 const toAddress = ({ headers }: Request) => ({ hostname: headers.get("cf-connecting-ip") ?? "" });
 
-/** The whole server of one user. */
+/** Serves all requests of one user. */
 export class McpObject extends DurableObject {
   readonly #server: Server = create();
 

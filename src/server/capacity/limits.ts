@@ -166,8 +166,8 @@ export interface Limits {
   /** HTTP sessions, in revisions with sessions. */
   readonly sessions: {
     /**
-     * Number of sessions of one client whose state is in memory. A gateway that opens sessions for many users from one
-     * address is one client, unless the server has `auth`, or `proxies` contains the gateway. If each of the sessions
+     * Number of sessions of one client whose state is in memory. All users of a gateway count as one
+     * client, unless the server has `auth`, or `proxies` contains the gateway. If each of the sessions
      * has a stream, raise `connections.streamsPerClient` too. The limit does not apply to a client that has neither a
      * principal nor a known address.
      *

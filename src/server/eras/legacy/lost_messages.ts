@@ -6,7 +6,7 @@ import type { Incoming } from "../../../core/protocol/jsonrpc.ts";
 import type { Core } from "../../engine/core.ts";
 import { openVersioned, sealVersioned } from "../../call/versioned_seal.ts";
 
-/** What a client has sent to an instance that cannot use it. */
+/** The kinds of messages that an instance detects as lost. */
 type Lost = "answer" | "cancellation" | "stream";
 
 const QUESTION = "ask-";
@@ -29,11 +29,7 @@ export class LostMessages {
   readonly instance: string = crypto.randomUUID().slice(0, 8);
   readonly #start: number;
   readonly #warned = new Set<Lost>();
-  /**
-   * Whether the state of a session was evicted. Then this instance no longer knows whether earlier messages of a session
-   * have reached it.
-   */
-  hasEvicted = false;
+  #hasEvicted = false;
 
   constructor({ createdAt }: Core) {
     this.#start = createdAt;
@@ -50,6 +46,19 @@ export class LostMessages {
     return typeof instance === "string" && instance !== this.instance && time >= this.#start + overlapMs;
   }
 
+  /**
+   * Records that the state of a session was evicted. From then on, this instance no longer knows whether earlier
+   * messages of a session have reached it.
+   */
+  recordEviction(): void {
+    this.#hasEvicted = true;
+  }
+
+  /** Whether this instance knows all sessions whose messages have reached it. */
+  get knowsSessions(): boolean {
+    return !this.#hasEvicted;
+  }
+
   hasWarned(lost: Lost): boolean {
     return this.#warned.has(lost);
   }
@@ -61,7 +70,7 @@ export class LostMessages {
   }
 }
 
-/** Detects that the messages of one session reach different instances. */
+/** Detects messages of one session that have reached different instances. */
 export class SessionWatch {
   readonly #core: Core;
   readonly #lost: LostMessages;
@@ -110,7 +119,7 @@ export class SessionWatch {
    * the call has probably ended before the cancellation arrived, which is ordinary.
    */
   findLostCancellation(): void {
-    if (!this.#isForeign || this.#hasRequest || this.#lost.hasEvicted) return;
+    if (!this.#isForeign || this.#hasRequest || !this.#lost.knowsSessions) return;
     this.#warn(
       "cancellation",
       "Cannot cancel a call",
@@ -126,7 +135,7 @@ export class SessionWatch {
     if (!this.#isForeign || this.#hasMessage) return () => {};
     const { ticker } = this.#core;
     const timeout = ticker.startTimeout(FIRST_MESSAGE_MS, () => {
-      if (this.#hasMessage || this.#lost.hasEvicted) return;
+      if (this.#hasMessage || !this.#lost.knowsSessions) return;
       this.#warn(
         "stream",
         "Cannot send notifications of all changes",

@@ -350,7 +350,7 @@ export class Sessions {
 
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
-    if (this.#lost && why === "evicted") this.#lost.hasEvicted = true;
+    if (why === "evicted") this.#lost?.recordEviction();
     endSubscriptions(session);
     const { id = "" } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;

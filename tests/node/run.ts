@@ -50,6 +50,7 @@ const SKIPPED = [
   "a list authenticates callers over WebSocket too",
   "other transports serve a single server, and refuse the mounted servers with an error that names them",
   "a thread that fails before its first call fails the call",
+  "a call waits for the end of a thread that (fails|exits), however long it takes",
   "a terminated thread counts until it has ended, and calls are refused until then",
   "if no thread can be created, every call fails, and no call waits",
   "if no further thread can be created, every waiting call gets an error or a result",

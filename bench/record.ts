@@ -3,7 +3,7 @@ import type { Row } from "./table.ts";
 
 export const RUNTIMES = ["node", "deno", "bun"] as const;
 
-/** The figures of one workload. */
+/** The CPU times of the servers in a workload. */
 export interface Workload {
   readonly title: string;
   /** By server, the CPU time per request on each runtime, in microseconds. */

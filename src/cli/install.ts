@@ -140,7 +140,7 @@ async function installTarget(args: Args): Promise<void> {
  * @throws {UsageError} if there is no such client.
  * @throws {CliError} if the environment lacks a variable.
  */
-export function checkOptions(target: string, { flags, all }: Pick<Args, "flags" | "all">): void {
+export function checkInstallation(target: string, { flags, all }: Pick<Args, "flags" | "all">): void {
   readVariables(toList(all.env), findDestination(target, flags));
 }
 

@@ -387,7 +387,9 @@ Deno.test("a page gets an error for unusable options, and for a server that it c
   await using server = create();
   await inPage(server, async ({ load }) => {
     const register = await load();
-    const wrong = [{ tokn: () => KEY }, { token: KEY }, { cookies: "yes" }, { confirm: true }];
+    const wrong: object[] = [{ tokn: () => KEY }, { token: KEY }, { cookies: "yes" }, { confirm: true }, {
+      toString: () => KEY,
+    }];
     for (const each of wrong) {
       const error = await assertRejects(() => register({ url, ...each } as WebMcpRegisterOptions), TypeError);
       assertEquals(error.message, sentence(Object.keys(each)[0]));

@@ -92,8 +92,8 @@ export async function writeApi(
 
 /** Returns the command `install`. Checks its options first, so that nothing is written if they are wrong. */
 async function loadInstall(file: string, { client, variables }: Installation): Promise<Command> {
-  const { install, checkOptions } = await importModule<typeof import("../install.ts")>("./install.ts");
-  checkOptions(file, { flags: { client }, all: { env: variables } });
+  const { install, checkInstallation } = await importModule<typeof import("../install.ts")>("./install.ts");
+  checkInstallation(file, { flags: { client }, all: { env: variables } });
   return install;
 }
 

@@ -56,7 +56,7 @@ export interface PageSignIn extends SignIn {
   readonly finish: () => Promise<boolean>;
 }
 
-/** What survives while the browser is on the sign-in page. */
+/** A sign-in that has begun, and that the page completes when the user returns. */
 interface PendingSignIn extends SentToPage {
   readonly server: string;
   readonly issuer: string;

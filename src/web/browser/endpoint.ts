@@ -10,7 +10,7 @@ import type { WebMcpRegisterOptions } from "../page.ts";
 
 const VERSION = "2026-07-28";
 const META = "io.modelcontextprotocol/";
-/** Maximum number of questions of one call, and of pages of a list. */
+/** Maximum number of requests for one call, which can ask several times, and for one list, which can have pages. */
 const MAX_ROUNDS = 32;
 
 /** A tool in a list of the server. */
@@ -60,9 +60,9 @@ export class Endpoint {
       const result = await this.#request("tools/list", cursor === undefined ? {} : { cursor });
       tools.push(...result.tools as ListedTool[]); // The cast is safe, because the page trusts its server.
       cursor = result.nextCursor;
-      if (cursor === undefined) break;
+      if (cursor === undefined) return tools;
     }
-    return tools;
+    throw tooMany("list the tools", "pages");
   }
 
   /** Calls a tool, and answers its questions. */
@@ -89,7 +89,7 @@ export class Endpoint {
       }
       answers = { inputResponses, requestState };
     }
-    throw new Error(`Cannot call ${name}: the tool asks more than ${MAX_ROUNDS} times`);
+    throw tooMany(`call ${name}`, "questions");
   }
 
   async #request(method: string, params: Json, more: Record<string, string> = {}, signal?: AbortSignal): Promise<Json> {
@@ -130,6 +130,10 @@ export class Endpoint {
     }
     throw new Error(`${action}: ${error?.message ?? `the response has status ${response.status}`}`);
   }
+}
+
+function tooMany(action: string, what: string): Error {
+  return new Error(`Cannot ${action}: there are over ${MAX_ROUNDS} ${what}`);
 }
 
 interface Reply {

@@ -16,14 +16,8 @@ const MAX_SHOWN = 1000;
 /** Number of arguments that `window.confirm` shows. */
 const MAX_ARGUMENTS = 20;
 
-/** The types of the options. */
-const TYPES: Readonly<Record<string, string>> = {
-  token: "function",
-  cookies: "boolean",
-  confirm: "function",
-  url: "string",
-  onWarning: "function",
-};
+/** The name of an option, and the type of its value. */
+const OPTION = /^((token|confirm|onWarning) function|cookies boolean|url string)$/;
 
 /**
  * Registers the server's tools in the page.
@@ -34,12 +28,11 @@ const TYPES: Readonly<Record<string, string>> = {
 export async function register(options: WebMcpRegisterOptions = {}): Promise<WebMcpRegistration> {
   if (!isSecureContext) throw new Error("Cannot register tools: the page is not a secure context; serve it over https");
   for (const [name, value] of Object.entries(options)) {
-    const type = TYPES[name];
-    if (value === undefined || typeof value === type) continue;
-    throw new TypeError(`Cannot register tools: ${type ? `${name} is not a ${type}` : `there is no option ${name}`}`);
+    if (value === undefined || OPTION.test(`${name} ${typeof value}`)) continue;
+    throw new TypeError(`Cannot register tools: there is no option ${name} that is a ${typeof value}`);
   }
   const url = options.url ?? ENDPOINT;
-  if (url === undefined) throw new TypeError("Cannot register tools: there are several endpoints; pass the option url");
+  if (url === undefined) throw new TypeError("Cannot register tools: there are several endpoints; pass url");
   const registered = new Registered(new Endpoint(new URL(url, import.meta.url).href, options), options);
   await registered.update();
   return registered;
@@ -167,7 +160,7 @@ function describe({ name, title, arguments: args }: WebMcpRequest): string {
   const entries = Object.entries(args);
   if (entries.length > MAX_ARGUMENTS) {
     const state = `the user cannot review more than ${MAX_ARGUMENTS} arguments`;
-    throw new Error(`Cannot call ${name}: ${state}; pass confirm to register() in the page`);
+    throw new Error(`Cannot call ${name}: ${state}; pass confirm to register()`);
   }
   const share = Math.floor(MAX_SHOWN / entries.length);
   const lines = entries.map(([key, value]) => {

@@ -83,17 +83,20 @@ async function follow(
   );
 }
 
-async function send(
-  fetch: Fetch,
-  { href }: URL,
-  init: RequestInit,
-): Promise<Response> {
+/**
+ * Sends a request.
+ *
+ * @throws {Error} if the server cannot be reached; the message names the URL.
+ */
+export async function send(fetch: Fetch, { href, origin }: URL, init: RequestInit): Promise<Response> {
   try {
     return await fetch(new Request(href, init));
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     // Some runtimes refuse a URL with credentials, with an error that repeats the URL.
-    const error = new Error(hideCredentials(`Cannot reach ${href}: ${toReason(cause)}`), { cause });
+    const error = new Error(hideCredentials(`Cannot reach ${href}: ${toReason(cause)}${toCorsHint(origin)}`), {
+      cause,
+    });
     throw withFailure(error, { kind: "unreachable", url: hideCredentials(href) });
   }
 }
@@ -104,6 +107,12 @@ async function send(
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? toReason(error.cause) : error.message;
+}
+
+/** Returns what may be the reason in a web page, because browsers do not tell a page that CORS blocks its request. */
+function toCorsHint(server: string): string {
+  const page = globalThis.location?.origin;
+  return page && page !== server ? `; its CORS headers may not allow ${page}` : "";
 }
 
 /** Returns the target of a redirect, or `undefined` if the response is not a redirect. */

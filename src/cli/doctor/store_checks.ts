@@ -287,7 +287,7 @@ async function checkEviction({ stores: [, store], key }: Bench, check: Check): P
     );
   }
   check.ok(
-    `all ${VALUES} values still existed at the end; doctor could not read the eviction policy (Redis: set ` +
+    `all ${VALUES} values still existed at the end; an engine that can evict values must not (Redis: set ` +
       "maxmemory-policy to noeviction)",
   );
 }

@@ -5,7 +5,7 @@
 import { readPieces } from "../../core/kit/body_pieces.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 import { isObject } from "../../core/kit/json.ts";
-import { fetchSameOrigin, RedirectError } from "../redirects.ts";
+import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { isPrivateHost } from "./private_hosts.ts";
 import { hideSecrets, listSecrets } from "./sent_secrets.ts";
@@ -79,7 +79,7 @@ export class Requests {
       const target = this.readUrl(url, "the address");
       const { status, headers, text } = await this.#exchange(
         target,
-        (signal) => this.#fetch(new Request(target, { ...init, redirect: "manual", signal })),
+        (signal) => send(this.#fetch, target, { ...init, redirect: "manual", signal }),
         signal,
       );
       // Browsers hide the status of a redirect, so that it is 0.

@@ -367,3 +367,25 @@ Deno.test("pageSignIn() throws for unusable options, and outside a page", () => 
   }
   assertEquals(assertThrows(() => pageSignIn({ redirectUri: APP }), TypeError).message, sentence());
 });
+
+for (
+  const [what, blocked] of [["the server", "/mcp"], ["the metadata", "/.well-known/"], ["the token endpoint", "/token"]]
+) {
+  Deno.test(`a page is told that CORS headers may be missing if the browser blocks a request to ${what}`, async () => {
+    await using opened = open();
+    const { tab, bed } = opened;
+    tab.address = (await opened.leave(opened.load())).href;
+    const fetch = async (request: Request) => {
+      if (new URL(request.url).pathname.startsWith(blocked)) throw new TypeError("Failed to fetch");
+      return await bed.fetch(request);
+    };
+    const auth = opened.load({ fetch });
+    const use = async () => {
+      await auth.finish();
+      await bed.connect(auth, { fetch });
+    };
+    const error = await assertRejects(use, Error);
+    assertEquals(error.message, sentence());
+    assert(error.message.includes(new URL(APP).origin), error.message);
+  });
+}

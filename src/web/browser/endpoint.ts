@@ -56,8 +56,8 @@ export class Endpoint {
   async list(): Promise<readonly ListedTool[]> {
     const tools: ListedTool[] = [];
     let cursor: unknown;
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const result = await this.#request("tools/list", cursor === undefined ? {} : { cursor });
+    for (let left = MAX_ROUNDS; left; left--) {
+      const result = await this.#request("tools/list", { cursor });
       tools.push(...result.tools as ListedTool[]); // The cast is safe, because the page trusts its server.
       cursor = result.nextCursor;
       if (cursor === undefined) return tools;
@@ -76,7 +76,7 @@ export class Endpoint {
       if (value !== undefined && value !== null) headers[`mcp-param-${header}`] = encodeHeaderValue(String(value));
     }
     let answers: Json = {};
-    for (let round = 0; round < MAX_ROUNDS; round++) {
+    for (let left = MAX_ROUNDS; left; left--) {
       const result = await this.#request("tools/call", { name, arguments: args, ...answers }, headers, signal);
       if (result.resultType !== "input_required") {
         const { content, structuredContent, isError } = result;
@@ -122,8 +122,7 @@ export class Endpoint {
       const cors = `its cors does not allow ${cookies ? "cookies of " : ""}this page`;
       throw new Error(`${action}: the server at ${this.#url} cannot be reached, or ${cors}`, { cause: error });
     });
-    const reply = readReply(await response.text(), response.headers.get("content-type") ?? "", id);
-    const { error, result } = reply;
+    const { error, result } = readReply(await response.text(), response.headers.get("content-type") ?? "", id);
     if (result) return result;
     if (response.status === 401) {
       throw new UnauthorizedError(`${action}: the server requires a valid access token; sign in`);

@@ -16,8 +16,14 @@ const MAX_SHOWN = 1000;
 /** Number of arguments that `window.confirm` shows. */
 const MAX_ARGUMENTS = 20;
 
-/** The name of an option, and the type of its value. */
-const OPTION = /^((token|confirm|onWarning) function|cookies boolean|url string)$/;
+/** The types of the options. */
+const TYPES: Readonly<Record<string, string>> = {
+  token: "function",
+  cookies: "boolean",
+  confirm: "function",
+  url: "string",
+  onWarning: "function",
+};
 
 /**
  * Registers the server's tools in the page.
@@ -28,7 +34,7 @@ const OPTION = /^((token|confirm|onWarning) function|cookies boolean|url string)
 export async function register(options: WebMcpRegisterOptions = {}): Promise<WebMcpRegistration> {
   if (!isSecureContext) throw new Error("Cannot register tools: the page is not a secure context; serve it over https");
   for (const [name, value] of Object.entries(options)) {
-    if (value === undefined || OPTION.test(`${name} ${typeof value}`)) continue;
+    if (value === undefined || TYPES[name] === typeof value) continue;
     throw new TypeError(`Cannot register tools: there is no option ${name} that is a ${typeof value}`);
   }
   const url = options.url ?? ENDPOINT;

@@ -11,23 +11,21 @@ export function startCost(): () => number {
   return () => Math.min(performance.now() - since, readCpu() - used);
 }
 
-/** Maximum number of rounds of {@linkcode compareCosts}. */
-const MAX_ROUNDS = 100;
-
 /**
  * Measures runs in turns, until the condition `isFine` holds for their minimum costs in milliseconds. Measures at least
- * five rounds. Returns the minimum costs, or `undefined` if the condition holds.
+ * five and at most `rounds` rounds. Returns the minimum costs, or `undefined` if the condition holds.
  *
  * Other work on the machine disturbs some rounds, but not the minimum of many rounds.
  */
 export async function compareCosts<Name extends string>(
   runs: Readonly<Record<Name, () => unknown>>,
   isFine: (costs: Readonly<Record<Name, number>>) => boolean,
+  { rounds = 100 }: { readonly rounds?: number } = {},
 ): Promise<Readonly<Record<Name, number>> | undefined> {
   // The cast is safe, because the keys of an object literal are its names.
   const names = Object.keys(runs) as Name[];
   const least = Object.fromEntries(names.map((name) => [name, Infinity])) as Record<Name, number>;
-  for (let round = 1; round <= MAX_ROUNDS; round++) {
+  for (let round = 1; round <= rounds; round++) {
     for (const name of names) {
       const cost = startCost();
       await runs[name]();

@@ -58,6 +58,14 @@ export function toFlags(options: Options): Flags {
 /** Whether this code runs from the npm package, whose files are bundled. */
 export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
 
+/**
+ * Whether this program is in a cache of npx, bunx, or the `dlx` of pnpm and Yarn. These programs can remove the folder at
+ * any time, so nothing that outlives this process may name it.
+ */
+export function isInCache(): boolean {
+  return isBundled && /[\\/](_npx|\.?bunx-[^\\/]*|dlx[^\\/]*)[\\/]/.test(findPackageFolder().pathname);
+}
+
 /** Returns the command that starts this program from any folder. */
 export function toProgram(permissions: "all" | "none" = "all"): readonly string[] {
   const starters = { deno: undefined, bun: ["bunx", "--bun"], node: ["npx", "-y"] } as const;

@@ -52,8 +52,8 @@ function explain(error: unknown, remedies: LoadRemedies): string {
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;
   const { file: remedy } = remedies;
-  const position = "position" in error ? error.position : undefined;
-  if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
+  const place = findPlace(error);
+  if (place !== undefined) return `${message}\n    at ${place}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedies)).join("\n");
   const { head, frames: all } = readStack(error);
   // Omit stack frames in the command line's own code, because they do not concern the file.
@@ -86,6 +86,15 @@ function toInstallHint(message: string): string | undefined {
   if (name === undefined) return;
   const commands = { deno: "deno add npm:", bun: "bun add ", node: "npm install " };
   return `Install the package ${name}: ${commands[platform.runtime]}${name}`;
+}
+
+/** Returns where a file is invalid, as Bun and Node tell it. Deno names the place in the message. */
+function findPlace(error: Error): string | undefined {
+  const position = "position" in error ? error.position : undefined;
+  if (isPosition(position)) return `${position.file}:${position.line}:${position.column}`;
+  // On Node, the stack of a syntax error begins with a path and a line, instead of the name of the error.
+  const [first = ""] = error.stack?.split("\n", 1) ?? [];
+  return error instanceof SyntaxError && /^(\/|[A-Z]:\\|file:).*:\d+$/i.test(first) ? first : undefined;
 }
 
 function isPosition(

@@ -130,6 +130,19 @@ Deno.test("an error without a message or without a stack is explained too", () =
   assert(explainLoadError(long, FIX).length < 3000);
 });
 
+Deno.test("the place of a syntax error is printed, as Node begins the stack with it, and no other first line", () => {
+  const places = ["/home/me/my tools (1).ts:28", "C:\\me\\server.ts:3", "file:///home/me/a%20b.ts:1"];
+  for (const place of places) {
+    const error = new SyntaxError("Expression expected");
+    error.stack = `${place}\nconst a = = 1;\n          ^\n\nSyntaxError: ${error.message}\n    at parse (node:a:1:2)`;
+    assertEquals(explainLoadError(error, FIX), `Expression expected\n    at ${place}\nFix it.`);
+  }
+  for (const first of ["SyntaxError: in /home/me/a.ts:1", "12:30", "/home/me/a.ts", "see http://example.com:80"]) {
+    const error = Object.assign(new SyntaxError("far"), { stack: `${first}\n    at parse (node:a:1:2)` });
+    assert(!explainLoadError(error, FIX).includes("    at /"), first);
+  }
+});
+
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: the colors in a runtime's hint are not printed as escape codes`, async () => {
     const source = 'import { z } from "no-such-package";\nexport default [z];';

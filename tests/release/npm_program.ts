@@ -64,4 +64,8 @@ export async function checkCommands(words: readonly string[], options: Options):
   const inspected = await run([...words, "inspect", "server.ts"], { ...options, timeoutMs: 60_000 });
   assertEquals(inspected.code, 0, inspected.stderr);
   assertStringIncludes(inspected.stdout, "inc");
+  await Deno.writeTextFile(`${options.cwd}/broken.ts`, "const a = 1;\nexport default = a;\n");
+  const broken = await run([...words, "check", "broken.ts"], { ...options, timeoutMs: 60_000 });
+  assertEquals(broken.code, 2);
+  assertStringIncludes(broken.stderr, "/broken.ts:2");
 }

@@ -102,6 +102,23 @@ async function checkServing(words: readonly string[], options: Options): Promise
   assertEquals((await serving.finished).code, 0);
 }
 
+/** Installs a server, removes the caches, and starts the installed entry. */
+async function checkInstalling(words: readonly string[], { cwd, env }: Options): Promise<void> {
+  const file = `${env?.TMPDIR}/desktop.json`;
+  const options = ["--client", "claude-desktop", "--file", file];
+  const { code, stderr } = await run([...words, "install", "server.ts", ...options], { cwd, env, timeoutMs: 60_000 });
+  assertEquals(code, 0, stderr);
+  const text = await Deno.readTextFile(file);
+  assert(!/_npx|bunx-/.test(text), text);
+  const [{ command, args }] = Object.values<{ command: string; args: string[] }>(JSON.parse(text).mcpServers);
+  for (const { name } of Deno.readDirSync(`${env?.TMPDIR}`)) {
+    await Deno.remove(`${env?.TMPDIR}/${name}`, { recursive: true });
+  }
+  const own = { PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "", ...env };
+  await using client = await connect({ command, args, cwd: "/", env: own });
+  assertEquals(textOf(await client.callTool("inc", { a: 2 })), "3");
+}
+
 /**
  * Serves a protected server, signs in to the server, and uses the token. Every process runs in a folder without
  * installed packages, with an empty home folder.
@@ -256,6 +273,7 @@ Deno.test({
                 "the package did not come from this registry",
               );
               if (path === undefined) await checkServing(words, { cwd, env });
+              if (name !== "Deno") await checkInstalling(words, { cwd, env });
             } finally {
               await Deno.remove(caches, { recursive: true });
             }

@@ -3,7 +3,7 @@
  * environment.
  */
 import { type Args, toList } from "../args.ts";
-import { toEntry, toOwnReads, toShell } from "../command.ts";
+import { isInCache, toEntry, toOwnReads, toProgram, toShell } from "../command.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toKind } from "../load.ts";
 import { toBaseFolder } from "../../ready/files/glob.ts";
@@ -130,12 +130,16 @@ function rejectContradiction(flags: Args["flags"]): void {
   );
 }
 
-/** Returns the command that runs the CLI with these words, for the environment of a desktop client. */
+/**
+ * Returns the command that runs the CLI with these words, for the environment of a desktop client. A program from a cache
+ * is downloaded again if necessary, in the same version.
+ */
 export function toCommand(
   { isShared }: Destination,
   flags: readonly string[],
   words: readonly string[],
 ): readonly string[] {
+  if (platform.runtime !== "deno" && isInCache()) return [...toProgram(), ...words];
   const [program, ...rest] = platform.toRunner("none");
   // Use the full path of the runtime, because desktop clients are not started by a shell, so their PATH is shorter.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();

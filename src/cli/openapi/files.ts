@@ -85,8 +85,8 @@ export async function writeApi(
   try {
     await install.run(await readArgs(toWords(variables), toFlags(install.options)));
   } catch (error) {
-    print(nextSteps);
-    throw error;
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(`${error.message}\n\n${file} is written. ${nextSteps}`, { cause: error });
   }
 }
 
@@ -193,7 +193,8 @@ function extend(before: string, entry: ApiConfig, { file, survey }: Plan): strin
   const isKnown = Array.isArray(openapi) &&
     openapi.some((each) => isObject(each) && each.document === entry.document && each.baseUrl === entry.baseUrl);
   if (isKnown) {
-    throw new CliError(`Cannot add ${entry.document} to ${file}: it is already part of this file; change its entry`);
+    throw new CliError(`Cannot add ${entry.document} to ${file}: it is already part of this file; change its entry, or use ` +
+        "install to add the file to a client");
   }
   const after = addItem(before, entry, { file, key: "openapi" });
   return survey.needsSearch && search === undefined ? addMember(after, true, { file, key: "search" }) : after;

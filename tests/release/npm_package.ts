@@ -227,6 +227,11 @@ async function listDeclarations(folder: string, paths: readonly string[]): Promi
   return found;
 }
 
+/** Adds the types of `Disposable` and `AsyncDisposable`, which no target of the compiler before `esnext` contains. */
+function addLib(source: string): string {
+  return /\b(Async)?Disposable\b/.test(source) ? `/// <reference lib="esnext.disposable" />\n${source}` : source;
+}
+
 /**
  * Makes the declarations in a folder usable with `exactOptionalPropertyTypes`, and removes the files that are not in
  * `used`. `path` is empty, or the path of a subfolder that ends with a slash.
@@ -235,7 +240,7 @@ async function adaptTypes(folder: string, used: ReadonlySet<string>, path = ""):
   for await (const { name, isDirectory } of Deno.readDir(`${folder}/${path}`)) {
     const file = `${folder}/${path}${name}`;
     if (isDirectory) await adaptTypes(folder, used, `${path}${name}/`);
-    else if (used.has(path + name)) await Deno.writeTextFile(file, addUndefined(await Deno.readTextFile(file)));
+    else if (used.has(path + name)) await Deno.writeTextFile(file, addLib(addUndefined(await Deno.readTextFile(file))));
     else await Deno.remove(file);
   }
 }

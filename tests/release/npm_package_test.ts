@@ -211,6 +211,9 @@ async function checkTypes(project: string, node: string): Promise<void> {
     const compiler = `${root}node_modules/typescript/lib/tsc.js`;
     assertEquals(await runAll([node, compiler, ...strict, ...options, "all.ts", "user.ts"], project), "");
   }
+  // The default libraries of an older target, without the types of a runtime.
+  const plain = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCheck", "false"];
+  assertEquals(await runAll([node, `${root}node_modules/typescript/lib/tsc.js`, ...plain, "all.ts"], project), "");
   await checkExactTypes(project, node);
 }
 

@@ -102,21 +102,30 @@ async function checkServing(words: readonly string[], options: Options): Promise
   assertEquals((await serving.finished).code, 0);
 }
 
-/** Installs a server, removes the caches, and starts the installed entry. */
-async function checkInstalling(words: readonly string[], { cwd, env }: Options): Promise<void> {
-  const file = `${env?.TMPDIR}/desktop.json`;
-  const options = ["--client", "claude-desktop", "--file", file];
-  const { code, stderr } = await run([...words, "install", "server.ts", ...options], { cwd, env, timeoutMs: 60_000 });
-  assertEquals(code, 0, stderr);
-  const text = await Deno.readTextFile(file);
-  assert(!/_npx|bunx-/.test(text), text);
-  const [{ command, args }] = Object.values<{ command: string; args: string[] }>(JSON.parse(text).mcpServers);
-  for (const { name } of Deno.readDirSync(`${env?.TMPDIR}`)) {
-    await Deno.remove(`${env?.TMPDIR}/${name}`, { recursive: true });
+/** Installs a server, removes all caches, and starts the installed entry. `env.TMPDIR` contains the caches. */
+async function checkInstalling(words: readonly string[], url: string, { cwd, env }: Options): Promise<void> {
+  const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
+  try {
+    // Clients pass on only a few variables, so name the registry in a file.
+    await Deno.writeTextFile(`${home}/.npmrc`, `registry=${url}\n`);
+    const file = `${home}/desktop.json`;
+    const install = [...words, "install", "server.ts", "--client", "claude-desktop", "--file", file];
+    const { code, stderr } = await run(install, { cwd, env: { ...env, HOME: home }, timeoutMs: 60_000 });
+    assertEquals(code, 0, stderr);
+    const config = await Deno.readTextFile(file);
+    assert(!/_npx|bunx-/.test(config), config);
+    for (const folder of [home, `${env?.TMPDIR}`]) {
+      for (const { name } of Deno.readDirSync(folder)) {
+        if (name !== ".npmrc") await Deno.remove(`${folder}/${name}`, { recursive: true });
+      }
+    }
+    const [{ command, args }] = Object.values<{ command: string; args: string[] }>(JSON.parse(config).mcpServers);
+    const PATH = env?.PATH ?? Deno.env.get("PATH") ?? "";
+    await using client = await connect({ command, args, cwd: "/", env: { PATH, HOME: home } });
+    assertEquals(textOf(await client.callTool("inc", { a: 2 })), "3");
+  } finally {
+    await Deno.remove(home, { recursive: true });
   }
-  const own = { PATH: Deno.env.get("PATH") ?? "", HOME: Deno.env.get("HOME") ?? "", ...env };
-  await using client = await connect({ command, args, cwd: "/", env: own });
-  assertEquals(textOf(await client.callTool("inc", { a: 2 })), "3");
 }
 
 /**
@@ -273,7 +282,7 @@ Deno.test({
                 "the package did not come from this registry",
               );
               if (path === undefined) await checkServing(words, { cwd, env });
-              if (name !== "Deno") await checkInstalling(words, { cwd, env });
+              if (name !== "Deno") await checkInstalling(words, registry.url, { cwd, env });
             } finally {
               await Deno.remove(caches, { recursive: true });
             }

@@ -25,7 +25,7 @@ function test(name: string, fn: () => Promise<void>): void {
   Deno.test({ name: `Deno KV ${name}${missing}`, ignore, fn });
 }
 
-testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`)), { test });
+testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`), { timeoutMs: 20_000 }), { test });
 
 test("all parts of long values are replaced and removed", async () => {
   const path = `${folder}/parts.db`;
@@ -228,7 +228,7 @@ test("the parts of a process that has ended before its commit are removed by a s
 const WORKER = `
 import { denoKvStore } from ${JSON.stringify(new URL("../../src/stores/deno_kv.ts", import.meta.url).href)};
 const [path, name, count] = Deno.args;
-const store = denoKvStore(() => Deno.openKv(path));
+const store = denoKvStore(() => Deno.openKv(path), { timeoutMs: 20_000 });
 for (let i = 1; i <= Number(count);) {
   try {
     await store.append("count", name + "-" + i, { ttlMs: 60000, max: 10000, token: name + "-" + i });
@@ -257,7 +257,7 @@ function work(path: string, name: string, count: number) {
 test("if several processes write concurrently and one of them is killed, no entry is lost or doubled", async () => {
   writeFileSync(`${folder}/worker.js`, WORKER);
   const path = `${folder}/shared.db`;
-  const store = denoKvStore(() => openKv(path));
+  const store = denoKvStore(() => openKv(path), { timeoutMs: 20_000 });
   const heard: string[] = [];
   await store.subscribe("count", (text) => void heard.push(text));
   const [a, b, c] = ["a", "b", "c"].map((name) => work(path, name, name === "c" ? 1_000_000 : 100));

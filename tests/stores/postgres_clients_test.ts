@@ -56,7 +56,7 @@ async function runIn(
 ): Promise<void> {
   const connect = (place?: Partial<Place>) => kind.connect({ folder: server.folder, database, ...place });
   const open = (options?: PostgresStoreOptions, place?: Partial<Place>) =>
-    postgresStore(() => connect(place), { timeoutMs: 2000, ...options });
+    postgresStore(() => connect(place), { timeoutMs: 20_000, ...options });
   const stores = [open(), open()] as const;
   const runSql = (sql: string) => server.run(sql, { database });
   await run({ server, kind, database, connect, open, sql: runSql, store: stores[0], other: stores[1] });

@@ -32,7 +32,7 @@ function test(name: string, fn: () => Promise<void>): void {
 }
 
 async function open(connect: typeof clients[string]): Promise<Store> {
-  const store = redisStore(() => connect(cluster.running.ports));
+  const store = redisStore(() => connect(cluster.running.ports), { timeoutMs: 20_000 });
   await until(() => isUp(store), "the cluster answers");
   return store;
 }

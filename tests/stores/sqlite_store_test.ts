@@ -27,7 +27,7 @@ const ttlMs = 60_000;
 
 for (const [name, open] of Object.entries(databases)) {
   const path = `${folder}/${name.replace(":", "-")}`;
-  testStore(() => sqliteStore(() => open(`${path}.db`)), {
+  testStore(() => sqliteStore(() => open(`${path}.db`), { timeoutMs: 20_000 }), {
     test: (rule, run) => void Deno.test(`${name} ${rule}`, run),
   });
 
@@ -113,7 +113,7 @@ const WORKER = `
 const [path, name, count] = process.argv.slice(-3);
 const { sqliteStore } = await import(${JSON.stringify(new URL("../../src/stores/sqlite.ts", import.meta.url).href)});
 const { DatabaseSync } = await import("node:sqlite");
-const store = sqliteStore(() => new DatabaseSync(path));
+const store = sqliteStore(() => new DatabaseSync(path), { timeoutMs: 20_000 });
 for (let i = 1; i <= Number(count);) {
   try {
     await store.append("count", name + "-" + i, { ttlMs: 60000, max: 10000, token: name + "-" + i });
@@ -148,7 +148,7 @@ Deno.test("if several processes write concurrently and one of them is killed, no
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${folder}/worker.mjs`, WORKER);
   const path = `${folder}/shared.db`;
-  const store: Store = sqliteStore(() => new DatabaseSync(path));
+  const store: Store = sqliteStore(() => new DatabaseSync(path), { timeoutMs: 20_000 });
   const heard: string[] = [];
   await store.subscribe("count", (text) => void heard.push(text));
   const [a, b, c] = ["a", "b", "c"].map((name) => work(path, name, name === "c" ? 1_000_000 : 300));

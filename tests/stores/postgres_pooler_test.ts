@@ -32,7 +32,7 @@ const test = (name: string, fn: () => Promise<void>) => shared.test(`PgBouncer: 
 
 async function open(kind: typeof CLIENTS[number]): Promise<Store> {
   const { folder, port } = shared.running.bouncer;
-  const store = postgresStore(() => kind.connect({ folder, port, prepare: false }), { timeoutMs: 20_000 });
+  const store = postgresStore(() => kind.connect({ folder, port, prepare: false }));
   await until(() => isUp(store), "the servers answer");
   return store;
 }

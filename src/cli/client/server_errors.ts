@@ -82,7 +82,7 @@ function toRemedy(error: McpError, name: string): string {
   // Servers of this library name the remedy, which may be another host instead of credentials.
   if (status === 403) return code === INVALID_REQUEST ? "" : "; use credentials that allow this request";
   if (status === 429) return "; retry later, or raise the server's limit";
-  if (status !== undefined && status >= 500) return "; check the server's log";
+  if (status !== undefined && status >= 500) return toErrorIdHint(error) ? "" : "; check the server's log";
   const hasRemedy = readFailure(error)?.kind === "not-mcp";
   return code === 0 && status !== undefined && !hasRemedy ? "; check the path" : "";
 }

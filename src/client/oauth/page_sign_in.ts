@@ -130,7 +130,8 @@ export function pageSignIn(options: PageSignInOptions): PageSignIn {
   const { origin } = page.location;
   if (URL.parse(redirectUri)?.origin !== origin || redirectUri.includes("#")) {
     throw new TypeError(
-      `Cannot ${action}: redirectUri is not a URL of this page's origin ${origin} without a fragment`,
+      `Cannot ${action}: redirectUri ${toShown(redirectUri)} is not a URL of this page's origin without a fragment; ` +
+        `write a URL such as ${origin}/callback`,
     );
   }
   if (client && typeof client.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a string`);

@@ -193,8 +193,10 @@ function extend(before: string, entry: ApiConfig, { file, survey }: Plan): strin
   const isKnown = Array.isArray(openapi) &&
     openapi.some((each) => isObject(each) && each.document === entry.document && each.baseUrl === entry.baseUrl);
   if (isKnown) {
-    throw new CliError(`Cannot add ${entry.document} to ${file}: it is already part of this file; change its entry, or use ` +
-        "install to add the file to a client");
+    throw new CliError(
+      `Cannot add ${entry.document} to ${file}: it is already part of this file; change its entry, or use ` +
+        "install to add the file to a client",
+    );
   }
   const after = addItem(before, entry, { file, key: "openapi" });
   return survey.needsSearch && search === undefined ? addMember(after, true, { file, key: "search" }) : after;

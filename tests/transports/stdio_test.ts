@@ -520,6 +520,36 @@ for (const era of ["modern", "legacy"]) {
   });
 }
 
+Deno.test("when the input ends, each call of a batch that takes too long gets an error", async () => {
+  let running = 0;
+  const hang = tool({
+    name: "hang",
+    run() {
+      running++;
+      return new Promise<string>(() => {});
+    },
+  });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [hang] });
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const write = (message: Json | readonly unknown[]) => writer.write(utf8.encode(`${JSON.stringify(message)}\n`));
+  let text = "";
+  const output = (bytes: Uint8Array) => Promise.resolve(void (text += new TextDecoder().decode(bytes)));
+  const serving = serveStdio(server, { input: readable, output, drainMs: 20 });
+  const client = { protocolVersion: "2025-03-26", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+  await write({ jsonrpc: "2.0", id: "open", method: "initialize", params: client });
+  const hanging = ["a", 2].map((id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hang" } }));
+  await write([...hanging, { jsonrpc: "2.0", method: "notifications/initialized" }, "no message"]);
+  await until(() => running === 2, "both calls run");
+  await writer.close();
+  await serving;
+  const [, answers, ...more] = text.trim().split("\n").map((line) => JSON.parse(line));
+  const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
+  assertEquals(answers, ["a", 2].map((id) => ({ jsonrpc: "2.0", id, error })));
+  assertEquals(more, []);
+  await server.close();
+});
+
 Deno.test("a process exits when its standard output is closed", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(0, "echo", { text: "x" })}\n`);

@@ -5,7 +5,7 @@
  */
 import { INTERNAL_ERROR, INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../../core/protocol/errors.ts";
 import { type Broken, type Incoming, toFailure } from "../../core/protocol/jsonrpc.ts";
-import { NOT_UTF8, parseMessage } from "../../core/protocol/message_parser.ts";
+import { NOT_UTF8, parseMessage, toMessage } from "../../core/protocol/message_parser.ts";
 import type { Account } from "../capacity/account.ts";
 import type { CallerChecks } from "../call/caller_watch.ts";
 import type { ContainerHost } from "../call/container.ts";
@@ -279,9 +279,14 @@ class Channel implements Pipe, Link {
   }
 
   #refuseUnanswered(message: string): void {
-    for (const each of this.#unanswered) {
-      if (each.kind === "request") this.#answer(toFailure(each.id, { code: INTERNAL_ERROR, message }));
-    }
+    const { request } = this.#engine.core.limits;
+    const refuse = (each: Incoming): string | undefined => {
+      if (each.kind === "request") return toFailure(each.id, { code: INTERNAL_ERROR, message });
+      if (each.kind !== "batch") return;
+      const texts = each.items.flatMap((item) => refuse(toMessage(item, request)) ?? []);
+      return texts.length ? `[${texts.join(",")}]` : undefined;
+    };
+    for (const each of this.#unanswered) this.#answer(refuse(each));
   }
 
   #end(message: Incoming, reply: Reply): void {

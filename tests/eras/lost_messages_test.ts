@@ -183,6 +183,27 @@ Deno.test("a stream without other messages in a session of another instance caus
   assertEquals(warnings, [sentence("stream")]);
 });
 
+Deno.test("an instance that was created while the clock showed 0, as when a Worker starts, does not warn of earlier sessions", async () => {
+  const warnings = await warningsOf(async (a, _b, clock) => {
+    await clock.advance(MINUTE);
+    const session = await a.begin();
+    const { id, result } = await a.ask(session);
+    let isStarting = true;
+    const later = start({ ...clock, date: () => isStarting ? 0 : clock.date() });
+    await clock.advance(1);
+    isStarting = false;
+    assertEquals(await status(later.post(session, { id, result: answer })), 202);
+    assertEquals(await status(later.post(session, cancel)), 202);
+    const stream = await later.listen(await a.begin());
+    await clock.advance(6000);
+    await stream.body?.cancel();
+    assertEquals(await status(a.post(session, { id, result: answer })), 202);
+    await result;
+    await later.server.close();
+  });
+  assertEquals(warnings, []);
+});
+
 Deno.test("ordinary streams cause no warning", async () => {
   const warnings = await warningsOf(async (a, b, clock) => {
     const streams = [await b.listen(await a.begin())];

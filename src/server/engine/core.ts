@@ -35,7 +35,10 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly pathParams?: ReadPathParams;
   /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
-  /** Time at which the server was created, in milliseconds since 1970. */
+  /**
+   * Time at which the server was created, in milliseconds since 1970. 0 if the server was created while a Worker starts,
+   * because the clock of Workers shows 0 until the first request.
+   */
   readonly createdAt: number;
   /** Whether HTTP responses can be event streams. */
   readonly streams: boolean;

@@ -31,8 +31,9 @@ export class LostMessages {
   readonly #warned = new Set<Lost>();
   #hasEvicted = false;
 
-  constructor({ createdAt }: Core) {
-    this.#start = createdAt;
+  constructor({ createdAt, ticker }: Core) {
+    // Without a time, use the time of the first request: later than the start, so that a warning is never false.
+    this.#start = createdAt || ticker.clock.date();
   }
 
   /** Returns the lost messages of a server. Returns `undefined` if instances share a store, or share no secret. */

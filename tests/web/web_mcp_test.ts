@@ -316,6 +316,17 @@ Deno.test("the script registers the tools that the user may see, and calls them 
   });
 });
 
+Deno.test("requests have no token if token() returns null or an empty text, as pages without TypeScript do", async () => {
+  await using server = create();
+  await inPage(server, async ({ requests, load }) => {
+    const register = await load();
+    for (const none of [undefined, null, ""]) {
+      await assertRejects(() => register({ url, token: () => none as undefined }), Error, "access token");
+    }
+    assertEquals(requests.map(({ init: { headers } }) => "authorization" in Object(headers)), [false, false, false]);
+  });
+});
+
 Deno.test("a tool that changes something does not run without the user's consent", async () => {
   await using server = create();
   await inPage(server, async ({ load, use }) => {

@@ -109,7 +109,7 @@ export class Endpoint {
         "content-type": "application/json",
         "mcp-protocol-version": VERSION,
         "mcp-method": method,
-        ...bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+        ...bearer ? { authorization: `Bearer ${bearer}` } : {},
         ...more,
       },
       body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta } }),

@@ -76,7 +76,7 @@ interface ReturnedSignIn {
 const OPTIONS: KnownOptions<keyof PageSignInOptions> = {
   names: {
     ...TOKEN_OPTIONS.names,
-    redirectUri: true,
+    redirectUri: "text",
     client: { names: { id: true, issuer: true } },
     clientMetadataUrl: true,
     clientName: true,

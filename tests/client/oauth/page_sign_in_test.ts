@@ -353,6 +353,7 @@ Deno.test("pageSignIn() throws for unusable options, and outside a page", () => 
       { redirectUri: "https://app.example.com.evil.example/" },
       { redirectUri: `${APP}#x` },
       { redirectUri: "/callback" },
+      { redirectUri: new URL(APP) },
       { client: { id: "a", secret: "b" } },
       { client: { id: 1 } },
       { client: { id: "a", issuer: "b" } },

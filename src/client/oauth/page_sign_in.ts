@@ -160,12 +160,8 @@ class PageTokens extends TokenSources implements PageSignIn {
       ...scopes.length ? { scope: scopes.join(" ") } : {},
       ...metadataUrl === undefined ? {} : { resource_metadata: metadataUrl },
     };
-    this.#grant.returned = returned;
-    try {
-      await this.obtain({ url: server, status: 401, header: "", params }, new AbortController().signal);
-    } finally {
-      this.#grant.returned = undefined;
-    }
+    const challenge = { url: server, status: 401, header: "", params };
+    await this.#grant.complete(returned, () => this.obtain(challenge, new AbortController().signal));
     return true;
   };
 }
@@ -175,10 +171,10 @@ class PageGrant implements Grant {
   readonly isInteractive = true;
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
-  /** The sign-in to complete. */
-  returned: ReturnedSignIn | undefined;
   readonly #page: WebPage;
   readonly #options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>;
+  /** The sign-in to complete. */
+  #returned: ReturnedSignIn | undefined;
 
   constructor(page: WebPage, options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>) {
     this.#page = page;
@@ -190,9 +186,19 @@ class PageGrant implements Grant {
   async obtain(context: GrantContext): Promise<Granted> {
     checkProofOfCode(context);
     checkIssuerOfCode(this.#options, context);
-    const { returned } = this;
-    if (returned?.pending.server === context.server) return await (returned.granted ??= complete(returned, context));
+    const returned = this.#returned;
+    if (returned?.pending.server === context.server) return await (returned.granted ??= exchange(returned, context));
     return await withSignInTime(SIGN_IN_MS, context, (context) => this.#leave(context));
+  }
+
+  /** Completes a sign-in. `obtain` gets the tokens of its server from this grant. */
+  async complete(returned: ReturnedSignIn, obtain: () => Promise<void>): Promise<void> {
+    this.#returned = returned;
+    try {
+      await obtain();
+    } finally {
+      this.#returned = undefined;
+    }
   }
 
   /**
@@ -271,7 +277,7 @@ class PageGrant implements Grant {
   }
 }
 
-async function complete({ pending, address }: ReturnedSignIn, context: GrantContext): Promise<Granted> {
+async function exchange({ pending, address }: ReturnedSignIn, context: GrantContext): Promise<Granted> {
   const { server, resource, authorizationServer: { issuer } } = context;
   // The code belongs to the authorization server to which the user was sent.
   if (pending.issuer === issuer && pending.resource === resource) {

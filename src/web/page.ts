@@ -2,7 +2,7 @@
  * The types of the script that {@linkcode webMcp} serves, which a page imports by its URL.
  */
 
-/** What the script exports. */
+/** The exports of the script. */
 export interface WebMcpModule {
   /** Registers the server's tools in the page. */
   readonly register: (options?: WebMcpRegisterOptions) => Promise<WebMcpRegistration>;
@@ -33,7 +33,7 @@ export interface WebMcpRegisterOptions {
   readonly onWarning?: (message: string) => void;
 }
 
-/** What the user is asked to allow. */
+/** A call or a question that the user can allow. */
 export interface WebMcpRequest {
   /** The name of the tool. */
   readonly name: string;

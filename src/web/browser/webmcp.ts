@@ -93,7 +93,7 @@ class Registered implements WebMcpRegistration {
     await Promise.all([...wanted.values()].map((tool) => this.#add(tool)));
   }
 
-  /** Lists the tools. If there is no valid token, removes all tools, because they are those of an earlier user. */
+  /** Lists the tools. If there is no valid token, removes all tools, because they belong to an earlier user. */
   async #list(): Promise<readonly ListedTool[]> {
     try {
       return await this.#endpoint.list();

@@ -63,7 +63,7 @@ export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
  * any time, so nothing that outlives this process may name it.
  */
 export function isInCache(): boolean {
-  return isBundled && /[\\/](_npx|\.?bunx-[^\\/]*|dlx[^\\/]*)[\\/]/.test(findPackageFolder().pathname);
+  return isBundled && /[\\/](_npx|\.?bunx-[^\\/]*|pnpm[\\/]dlx|dlx-\d+)[\\/]/.test(findPackageFolder().pathname);
 }
 
 /** Returns the command that starts this program from any folder. */

@@ -112,7 +112,7 @@ function toReason(error: unknown): string {
 /** Returns what may be the reason in a web page, because browsers do not tell a page that CORS blocks its request. */
 function toCorsHint(server: string): string {
   const page = globalThis.location?.origin;
-  return page && page !== server ? `; the server may not run, or its CORS headers may not allow ${page}` : "";
+  return page && page !== server ? `; the server may be down, or its CORS headers may not allow ${page}` : "";
 }
 
 /** Returns the target of a redirect, or `undefined` if the response is not a redirect. */

@@ -38,7 +38,7 @@ export class Bench {
   /** Opens a store with its own connection to the data, like another process would. */
   open(faults: Faults = {}, options: StoreOptions = {}): Store {
     const connect = async (options: EngineConnectOptions) => toFaulty(await this.connect(options), faults);
-    // A busy machine must not make a rule fail that is not about time.
+    // On a busy machine, operations can take longer than the default timeout.
     const store = customStore(connect, { pollMs: 100, timeoutMs: 20_000, ...options });
     this.#stores.push(store);
     return store;

@@ -159,7 +159,7 @@ async function findSlow(pattern: Pattern): Promise<string | undefined> {
   for (const [length, longer] of LENGTHS) {
     const longTexts = [...pump(pattern, longer)];
     for (const [i, text] of [...pump(pattern, length)].entries()) {
-      if (leastCost(() => match(text), 1) < length / 5000) continue;
+      if (leastCost(() => match(text), 1) < length / 10_000) continue;
       const runs = { short: () => match(text), long: () => match(longTexts[i]) };
       // The bound is between linear and quadratic time.
       const bound = (longer / length) ** 1.5;

@@ -25,7 +25,7 @@ function test(name: string, fn: () => Promise<void>): void {
   Deno.test({ name: `Deno KV ${name}${missing}`, ignore, fn });
 }
 
-testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`), { timeoutMs: 20_000 }), { test });
+testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`)), { test });
 
 test("all parts of long values are replaced and removed", async () => {
   const path = `${folder}/parts.db`;

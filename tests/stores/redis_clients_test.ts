@@ -24,7 +24,7 @@ async function startReady(): Promise<RedisServer> {
 }
 
 for (const { name, connect } of CLIENTS) {
-  testStore(() => redisStore(() => connect(shared.running.socket), { timeoutMs: 20_000 }), {
+  testStore(() => redisStore(() => connect(shared.running.socket)), {
     test: (rule, run) => shared.test(`${name} ${rule}`, run),
   });
 }

@@ -27,7 +27,7 @@ const ttlMs = 60_000;
 
 for (const [name, open] of Object.entries(databases)) {
   const path = `${folder}/${name.replace(":", "-")}`;
-  testStore(() => sqliteStore(() => open(`${path}.db`), { timeoutMs: 20_000 }), {
+  testStore(() => sqliteStore(() => open(`${path}.db`)), {
     test: (rule, run) => void Deno.test(`${name} ${rule}`, run),
   });
 

@@ -62,7 +62,7 @@ export class Endpoint {
       cursor = result.nextCursor;
       if (cursor === undefined) return tools;
     }
-    throw tooMany("list the tools", "pages");
+    throw tooMany("list tools", "pages");
   }
 
   /** Calls a tool, and answers its questions. */

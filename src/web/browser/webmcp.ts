@@ -17,7 +17,8 @@ const MAX_SHOWN = 1000;
 const MAX_ARGUMENTS = 20;
 
 /** The types of the options. */
-const TYPES: Readonly<Record<string, string>> = {
+const TYPES: Readonly<Record<string, string | null>> = {
+  __proto__: null, // so that a name such as toString is not known
   token: "function",
   cookies: "boolean",
   confirm: "function",
@@ -34,8 +35,9 @@ const TYPES: Readonly<Record<string, string>> = {
 export async function register(options: WebMcpRegisterOptions = {}): Promise<WebMcpRegistration> {
   if (!isSecureContext) throw new Error("Cannot register tools: the page is not a secure context; serve it over https");
   for (const [name, value] of Object.entries(options)) {
-    if (value === undefined || TYPES[name] === typeof value) continue;
-    throw new TypeError(`Cannot register tools: there is no option ${name} that is a ${typeof value}`);
+    const type = TYPES[name];
+    if (value === undefined || typeof value === type) continue;
+    throw new TypeError(`Cannot register tools: ${name} is not a ${type ?? "known option"}`);
   }
   const url = options.url ?? ENDPOINT;
   if (url === undefined) throw new TypeError("Cannot register tools: there are several endpoints; pass url");

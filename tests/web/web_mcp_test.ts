@@ -394,6 +394,29 @@ Deno.test("an agent gets an error for a response of a proxy that is not JSON-RPC
   }
 });
 
+Deno.test("a list and a call end with an error if the server has always another page or question", async () => {
+  await using server = create();
+  const pages = { resultType: "complete", tools: [], nextCursor: "more" };
+  const tools = [{ name: "read", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
+  const cases = [
+    { "tools/list": pages },
+    { "tools/list": { resultType: "complete", tools }, "tools/call": { resultType: "input_required" } },
+  ];
+  for (const results of cases) {
+    const fetch: Server["fetch"] = async (request, info) => {
+      if (request.method !== "POST") return await server.fetch(request, info);
+      const { id, method } = await request.json();
+      return Response.json({ jsonrpc: "2.0", id, result: Object(results)[method] });
+    };
+    await inPage({ fetch }, async ({ load, requests, use }) => {
+      const register = await load();
+      const rejected = await register(options).then(() => use("read"), ({ message }) => message);
+      assertEquals(rejected, sentence());
+      assertEquals(requests.length, "tools/call" in results ? 33 : 32);
+    });
+  }
+});
+
 Deno.test("a page gets an error for unusable options, and for a server that it cannot reach", async () => {
   await using server = create();
   await inPage(server, async ({ load }) => {

@@ -165,7 +165,8 @@ Deno.test({
 });
 
 Deno.test("a JUnit report is read on both runtimes", () => {
-  const deno = `<testcase name="a &quot;b&quot;" classname="./x_test.ts" time="0.5" line="1" col="6">
+  const deno = `<testcase name="a &quot;b&quot; &gt; early" classname="./x_test.ts" time="0.5" line="1" col="6" />
+    <testcase name="a &quot;b&quot;" classname="./x_test.ts" time="0.5" line="1" col="6">
     </testcase>
     <testcase name="a &quot;b&quot; &gt; part" classname="./x_test.ts" time="0.5" line="1" col="6"></testcase>`;
   assertEquals(readCases(deno), [{ name: 'a "b"', file: "x_test.ts", state: "passed", seconds: 0.5 }]);

@@ -21,7 +21,6 @@ function decode(text: string): string {
 /** Returns the tests in a report. Deno lists the steps of a test separately, but they count as part of the test. */
 export function readCases(xml: string): Case[] {
   const found: Case[] = [];
-  const known = new Set<string>();
   for (
     const [, attributes, body = ""] of xml.matchAll(/<testcase\b((?:\s+\w+="[^"]*")*)\s*(?:\/>|>([^]*?)<\/testcase>)/g)
   ) {
@@ -29,10 +28,9 @@ export function readCases(xml: string): Case[] {
     const file = (read("file") || read("classname")).replace(/^\.\//, "");
     const name = read("name");
     const state = /<(?:failure|error)\b/.test(body) ? "failed" : /<skipped\b/.test(body) ? "skipped" : "passed";
-    // The file of a step may be a helper that runs it.
-    const isStep = [...name.matchAll(/ > /g)].some(({ index }) => known.has(name.slice(0, index)));
-    known.add(name);
-    if (!isStep) found.push({ name, file, state, seconds: Number(read("time")) });
+    found.push({ name, file, state, seconds: Number(read("time")) });
   }
-  return found;
+  // A step can precede its test. The file of a step may be a helper that runs it.
+  const names = new Set(found.map(({ name }) => name));
+  return found.filter(({ name }) => ![...name.matchAll(/ > /g)].some(({ index }) => names.has(name.slice(0, index))));
 }

@@ -30,9 +30,9 @@ export async function measure(readHeap: ReadHeap): Promise<number> {
     }
   };
   await flood(1000);
-  const before = readHeap();
+  const before = await readHeap();
   await flood(COUNT);
-  const bytes = (readHeap() - before) / COUNT;
+  const bytes = (await readHeap() - before) / COUNT;
   await server.close();
   return bytes;
 }

@@ -1,12 +1,13 @@
 // Clients that use many paths of a server, or paths whose handlers are created slowly, fail or do not exist.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type PathServerOptions, type Server, service, tool } from "../../mod.ts";
+import { createServer, type PathServerOptions, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { any, soon, toSlowCall } from "./attack.ts";
 import { serveOld } from "./sse.ts";
+import { measureHeap } from "../support/heap.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -189,35 +190,6 @@ Deno.test("after enter(), a path is kept until a channel has opened, or for a sh
 });
 
 Deno.test("the server releases the memory of evicted paths", async () => {
-  const db = service("db", () => ({ rows: [] }));
-  const handlers = () => [tool({ name: "quick", input: any, services: { db }, run: () => "" })];
-  const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 2 } }) });
-  for (let i = 0; i < 1500; i++) assertEquals(await toStatus(call(server, `t${i}`)), 200);
-  const retained = await measure(async () => {
-    for (let i = 1500; i < 1500 + COUNT; i++) await toStatus(call(server, `t${i}`));
-  });
-  await server.close();
-  assert(retained < 130, `each dropped path leaves ${retained} bytes`);
+  const bytes = await measureHeap(new URL("evicted_paths_memory.ts", import.meta.url));
+  assert(bytes < 130, `each evicted path leaves ${bytes} bytes`);
 });
-
-const COUNT = 2500;
-
-/** Returns the number of bytes that each path retains, or 0 if the runtime does not expose garbage collection. */
-async function measure(run: () => Promise<void>): Promise<number> {
-  const { process, Bun, gc } = globalThis as unknown as {
-    readonly process: { memoryUsage(): { readonly heapUsed: number } };
-    readonly Bun?: { gc(isForced: boolean): void };
-    readonly gc?: () => void;
-  };
-  const collect = async () => {
-    for (let i = 0; i < 3; i++) {
-      Bun ? Bun.gc(true) : gc?.();
-      await turn(10);
-    }
-    return process.memoryUsage().heapUsed;
-  };
-  if (!Bun && !gc) return 0;
-  const before = await collect();
-  await run();
-  return (await collect() - before) / COUNT;
-}

@@ -21,9 +21,9 @@ export async function measure(readHeap: ReadHeap): Promise<number> {
     await ask(server, "tools/call", { name: "hello", arguments: { n }, _meta: { note: `${n}`.padEnd(20_000, "x") } });
   };
   for (let n = 0; n < 100; n++) await call(n);
-  const before = readHeap();
+  const before = await readHeap();
   for (let n = 100; n < 100 + COUNT; n++) await call(n);
-  const bytes = (readHeap() - before) / COUNT;
+  const bytes = (await readHeap() - before) / COUNT;
   await server.close();
   return bytes;
 }

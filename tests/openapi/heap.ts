@@ -8,10 +8,10 @@ import { findDocuments } from "./documents.ts";
 export async function measure(readHeap: ReadHeap): Promise<number> {
   const found = await findDocuments();
   if ("missing" in found) throw new Error(found.missing);
-  const before = readHeap();
+  const before = await readHeap();
   const api = openapi(await found[0].read(), { baseUrl: "https://api.github.com", as: () => "tool" });
   const server = createServer({ name: "github", version: "1.0.0", handlers: [api] });
-  const used = readHeap() - before;
+  const used = await readHeap() - before;
   await server.close();
   return used;
 }

@@ -72,11 +72,6 @@ export const files = {
     await (await load()).mkdir(path, { recursive: true, mode });
   },
 
-  /** Renames a file. Replaces an existing file at `to`. Returns whether `from` existed. */
-  async rename(from: string, to: string): Promise<boolean> {
-    return await (await load()).rename(from, to).then(() => true, (error) => ignoreNotFound(error) ?? false);
-  },
-
   /** Sets the modification time of a file to the current time. */
   async touch(path: string): Promise<void> {
     const now = new Date();

@@ -4,6 +4,7 @@
 import { delay } from "../../core/kit/deadline.ts";
 import { hasErrorCode } from "../../core/kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
+import { ignoreNotFound } from "../../ready/files/local_files.ts";
 import { toFolder } from "../../ready/files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toShell } from "../command.ts";
@@ -179,13 +180,15 @@ async function lock(file: string, deadMs: number): Promise<() => Promise<void>> 
   const stop = startBeat(file, deadMs / BEATS);
   return async () => {
     stop();
-    await files.remove(file).catch(() => {});
+    // Another process has taken the lock if this process was suspended for longer than `deadMs`.
+    if (await readOwner(file) === owner) await files.remove(file).catch(() => {});
   };
 }
 
-async function create(file: string, owner: string): Promise<boolean> {
+async function create(file: string, content: string): Promise<boolean> {
   try {
-    await files.create(file, owner);
+    // A lock need not survive a power failure, and would expire while a busy disk writes it.
+    await files.write(file, content, { isNew: true });
     return true;
   } catch (error) {
     if (hasErrorCode(error) && error.code === "EEXIST") return false;
@@ -205,13 +208,30 @@ function startBeat(file: string, ms: number): () => void {
 
 /** Removes an expired lock, whose process has ended without releasing the lock. */
 async function removeDead(file: string, deadMs: number): Promise<void> {
+  const owner = await findDeadOwner(file, deadMs);
+  if (owner === undefined) return;
+  // Only the process that creates this file may remove the owner's lock. A process that found the lock at the same time
+  // could otherwise remove the lock that its successor holds.
+  const claim = `${file}.${await toName(owner)}`;
+  if (!await create(claim, "")) return;
+  try {
+    if (await findDeadOwner(file, deadMs) === owner) await files.remove(file);
+  } finally {
+    await files.remove(claim);
+  }
+}
+
+/** Resolves to the owner of a lock that has expired. */
+async function findDeadOwner(file: string, deadMs: number): Promise<string | undefined> {
   const info = await files.lstat(file);
-  if (!info || Date.now() - info.modified < deadMs) return;
-  // Rename the lock first, because only one process can rename the file. If another process has taken the lock in the
-  // meantime, rename it back.
-  const grave = `${file}.${crypto.randomUUID()}`;
-  if (!await files.rename(file, grave)) return;
-  const taken = await files.lstat(grave);
-  if (taken && taken.identity !== info.identity) await files.rename(grave, file);
-  else await files.remove(grave).catch(() => {});
+  if (info && Date.now() - info.modified >= deadMs) return await readOwner(file);
+}
+
+/** Resolves to `undefined` if nobody holds the lock. */
+async function readOwner(file: string): Promise<string | undefined> {
+  try {
+    return new TextDecoder().decode(await files.read(file, MAX_BYTES));
+  } catch (error) {
+    return ignoreNotFound(error);
+  }
 }

@@ -1,6 +1,16 @@
 // The folder in which the CLI stores tokens. Several processes use it concurrently.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
 import { tokenFolder } from "../../../src/cli/sign_in/token_folder.ts";
@@ -142,6 +152,42 @@ inFolder("a running process holds a lock for as long as it needs", async (path) 
   });
   await slow;
   assertEquals([order, await first.get("a")], [["first", "second"], "12"]);
+});
+
+inFolder("no change is lost when several callers find the lock of a dead process", async (path) => {
+  const folders = Array.from({ length: 6 }, () => tokenFolder(path));
+  const keys = Array.from({ length: 20 }, (_, at) => `${at}`);
+  for (const key of keys) await folders[0].update(key, put(""));
+  for (const name of readdirSync(path)) {
+    writeFileSync(`${path}/${name}.lock`, crypto.randomUUID());
+    utimesSync(`${path}/${name}.lock`, 0, 0);
+  }
+  const append = (current: string | undefined) => Promise.resolve(`${current}x`);
+  await Promise.all(keys.flatMap((key) => folders.map((folder) => folder.update(key, append))));
+  const values = await Promise.all(keys.map((key) => folders[0].get(key)));
+  assertEquals(values, keys.map(() => "xxxxxx"));
+  assertEquals(readdirSync(path).filter((name) => !name.endsWith(".json")), []);
+});
+
+inFolder("a process that continues after its lock was taken does not release the next lock", async (path) => {
+  const [first, second] = [tokenFolder(path), tokenFolder(path)];
+  const [started, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let next: Promise<unknown> | undefined;
+  await first.update("a", async () => {
+    const lock = `${path}/${readdirSync(path).find((name) => name.endsWith(".lock"))}`;
+    utimesSync(lock, 0, 0);
+    next = second.update("a", async () => {
+      started.resolve();
+      await over.promise;
+      return "2";
+    });
+    await started.promise;
+    return "1";
+  });
+  assertEquals(readdirSync(path).filter((name) => name.endsWith(".lock")).length, 1);
+  over.resolve();
+  await next;
+  assertEquals([await first.get("a"), readdirSync(path).filter((name) => name.endsWith(".lock"))], ["2", []]);
 });
 
 testProcesses("the lock of a killed process is released", async () => {

@@ -42,8 +42,10 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
     const [flag, ...rest] = word.split("=");
     const name = toKnownName(flag, known);
     if (name === undefined) {
-      const { rejectOption } = await importModule<typeof import("./misspellings.ts")>("./misspellings.ts");
-      return rejectOption(flag, Object.keys(known));
+      const { checkOperand } = await importModule<typeof import("./misspellings.ts")>("./misspellings.ts");
+      checkOperand(word, flag, Object.keys(known));
+      operands.push(word);
+      continue;
     }
     if (!known[name] && rest.length) {
       throw new UsageError(`Cannot read ${word}: ${flag} takes no value; remove the value`);

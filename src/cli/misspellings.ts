@@ -28,13 +28,18 @@ export function rejectTopic(word: string, commands: readonly string[]): never {
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 
+/** The length of the shortest argument with one dash that counts as the ID of a task. */
+const ID_LENGTH = 16;
+
 /**
- * Rejects an option that the command does not have. `names` are the options of the command.
+ * Checks an argument that begins with a dash and is not an option of the command. The IDs of tasks that a server makes
+ * may begin with a dash. `names` are the options of the command.
  *
- * @throws {UsageError} always.
+ * @throws {UsageError} if the argument begins with two dashes, is short, or resembles an option.
  */
-export function rejectOption(flag: string, names: readonly string[]): never {
-  const suggestion = findSuggestion(flag.slice(2), names);
+export function checkOperand(word: string, flag: string, names: readonly string[]): void {
+  const suggestion = findSuggestion(flag.replace(/^--?/, ""), names);
+  if (suggestion === undefined && /^-[^-]/.test(word) && word.length >= ID_LENGTH) return;
   const listed = names.map((each) => `--${each}`).join(", ");
   const remedy = suggestion === undefined ? `the options are ${listed}` : `did you mean --${suggestion}?`;
   throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);

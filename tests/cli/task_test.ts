@@ -112,16 +112,21 @@ for (const { name, program } of runtimes) {
       begin("ask"),
     ]);
     assertMatch(report, /^[\w-]{16,}$/);
-    const [state, question, cancelled, unknown] = await Promise.all([
+    const [state, question, cancelled, unknown, dashed, wrong] = await Promise.all([
       use("get", report),
       use("get", asking),
       use("cancel", other),
       use("get", "unknown"),
+      use("get", "-NSUB9yi5oyEZXpMu0sNU94bA4TwDKYF"), // an id that another server may make
+      use("get", report, "-output"),
     ]);
     assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
     assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
     assertEquals(cancelled, { code: 0, stdout: "", stderr: `${sentence()}\n` });
     assertEquals([unknown.code, unknown.stdout], [1, ""]);
+    assertEquals(dashed, unknown);
+    assertEquals([wrong.code, wrong.stdout], [2, ""]);
+    assertStringIncludes(wrong.stderr, sentence("-output", "--output"));
     open();
     const [result, lost, answered, json] = await Promise.all([
       use("wait", report),

@@ -1,8 +1,8 @@
 // Tasks as clients see them, over every transport.
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, group, McpError, prompt, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
-import type { Connection } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -314,6 +314,21 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   assertEquals((await get(client, ids[0])).status, "cancelled");
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
+
+Deno.test("a task id never begins with a dash, which a command line reads as an option", async () => {
+  const { getRandomValues } = crypto;
+  crypto.getRandomValues = (array) => (new Uint8Array(array.buffer).fill(0xfb), array);
+  try {
+    const server = createServer({ name: "tasks", version: "1.0.0", handlers: work(() => "done") });
+    await using connection = await connectTest(server, declared);
+    const { taskId } = await start(connection);
+    assertMatch(String(taskId), /^[a-z][-\w]{31}$/i);
+    await reach(connection, taskId, "completed");
+    await server.close();
+  } finally {
+    crypto.getRandomValues = getRandomValues;
+  }
+});
 
 Deno.test("only tools can become tasks, and the error names any other handler of a server or a group", () => {
   const work = tool({ name: "work", run: () => "" });

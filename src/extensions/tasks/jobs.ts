@@ -1,6 +1,7 @@
 /**
  * Finds and changes the tasks of one server, whether they run in this process, run in another process, or have ended.
  */
+import { toBase64Url } from "../../core/kit/base64.ts";
 import { McpError, type Params } from "../../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
@@ -20,7 +21,7 @@ export class Jobs implements TakeoverHost {
   readonly server: ServerHandle;
   readonly store: TaskStore;
   /** The first eight characters of the id of each task that this process has started. */
-  readonly prefix: string = toRandom(6);
+  readonly prefix: string = toPrefix();
   readonly #announce: Announce;
   readonly #running = new Map<string, RunningTask>();
   readonly #ended: Ended;
@@ -418,7 +419,13 @@ const MESSAGE_BYTES = 512;
  */
 const ID = /^[\w-]{32}$/;
 
+/** Returns a prefix that begins with a letter, because a command line reads an argument with a dash as an option. */
+function toPrefix(): string {
+  const random = crypto.getRandomValues(new Uint8Array(6));
+  random[0] &= 0x7f;
+  return toBase64Url(random);
+}
+
 function toRandom(bytes: number): string {
-  const random = crypto.getRandomValues(new Uint8Array(bytes));
-  return btoa(String.fromCharCode(...random)).replaceAll("+", "-").replaceAll("/", "_");
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(bytes)));
 }

@@ -96,6 +96,7 @@ async function serveTarget(args: Args): Promise<void> {
   const imports = "watch" in flags
     ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
     : undefined;
+  const loadStart = Date.now();
   const loaded: Loaded = "skills" in flags
     ? await loadSkills(named, flags)
     : target === undefined
@@ -119,7 +120,8 @@ async function serveTarget(args: Args): Promise<void> {
   // Skip servers that use an older copy of this library, because they cannot be observed.
   if (log) listEndpoints(whole).forEach((each) => each.observe?.(log));
   if ("watch" in flags) {
-    (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
+    const { watchTarget } = await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts");
+    watchTarget(target, loaded, loadStart);
   }
   loaded.watch?.();
   // Print the notice about Ctrl-C only for HTTP or in a terminal, because a client stops a stdio server.

@@ -7,19 +7,19 @@ import { CliError } from "./cli_error.ts";
 import { watchFile } from "../ready/files/file_watch.ts";
 
 /**
- * Reloads a target whenever one of its files changes. If reloading fails, prints the error and keeps the previous
- * handlers. Returns a function that stops watching.
+ * Reloads a target whenever one of its files changes after `since`, the time in milliseconds at which loading began. If
+ * reloading fails, prints the error and keeps the previous handlers. Returns a function that stops watching.
  *
  * @throws {CliError} if the target has no file.
  */
-export function watchTarget(target: string | undefined, { reload, files }: Loaded): () => void {
+export function watchTarget(target: string | undefined, { reload, files }: Loaded, since: number): () => void {
   if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name a file`);
   const stops = new Map<string, () => void>();
   // Keep changed files until a reload succeeds, because a file with an error must be loaded again with the next change.
   const changed = new Set<string>();
   // Keep existing watchers, because a new watcher would miss a change made during the reload.
-  const watchAll = (paths: readonly string[]) => {
-    for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, () => reloadNext(path)));
+  const watchAll = (paths: readonly string[], since: number) => {
+    for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, since, () => reloadNext(path)));
     for (const [path, stop] of stops) {
       if (paths.includes(path)) continue;
       stop();
@@ -36,8 +36,9 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
       const taken = [...changed];
       // Clear the set before the reload, because a file that changes during the reload must be loaded again.
       changed.clear();
+      const start = Date.now();
       try {
-        watchAll(await reload(taken));
+        watchAll(await reload(taken), start);
         console.error(`Reloaded ${target}.`);
       } catch (error) {
         taken.forEach((path) => changed.add(path));
@@ -46,6 +47,6 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
       }
     });
   };
-  watchAll(files);
-  return () => watchAll([]);
+  watchAll(files, since);
+  return () => watchAll([], since);
 }

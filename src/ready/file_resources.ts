@@ -71,11 +71,12 @@ export function fileResource(
   return {
     handlers: [resource(change(options))],
     watch(server) {
+      const since = Date.now();
       let stop = () => {};
       let isStopped = false;
       void folder.findRoot().catch(() => undefined).then((root) => {
         if (root === undefined || isStopped) return;
-        stop = watchFile(joinPath(root, path), () => server.resourceUpdated(uri));
+        stop = watchFile(joinPath(root, path), since, () => server.resourceUpdated(uri));
       });
       return () => {
         isStopped = true;

@@ -8,15 +8,17 @@ import { localFiles } from "./local_files.ts";
 const POLL_MS = 500;
 
 /**
- * Calls `onChange` when a file has been written, replaced, deleted or created. Returns a function that stops watching.
- * The watcher does not keep the process alive.
+ * Calls `onChange` when a file has been written, replaced, deleted or created after `since`, the time in milliseconds
+ * at which the caller began to read the file. Returns a function that stops watching. The watcher does not keep the
+ * process alive.
  *
  * Polls the file, because a file watcher of the operating system does not notice changes after an editor has replaced
  * the file.
  */
-export function watchFile(path: string, onChange: () => void): () => void {
-  const readVersion = () => localFiles.stat(path).then((info) => info?.version, () => undefined);
-  let before = readVersion();
+export function watchFile(path: string, since: number, onChange: () => void): () => void {
+  const stat = () => localFiles.stat(path).catch(() => undefined);
+  const readVersion = async () => (await stat())?.version;
+  let before = stat().then((info) => info && info.modified > since ? "changed" : info?.version);
   let isStopped = false;
   let stopTimer = startBackgroundTimer(check, POLL_MS);
   async function check(): Promise<void> {

@@ -374,7 +374,7 @@ for (const { name, program } of runtimes) {
       assertMatch(tested.stdout + tested.stderr, /2 pass/);
       assertEquals((await run([...program, "check", "--strict", "server.ts"], { cwd: `${cwd}/dice` })).code, 0);
       const input = toRequest("resources/read", { uri: "ui://dice" });
-      const { "resources/read": read } = toResults(await run([...program, "server.ts"], { cwd: `${cwd}/dice`, input }));
+      const { "resources/read": read } = toResults(await ask([...program, "server.ts"], { cwd: `${cwd}/dice`, input }));
       assertMatch(JSON.stringify(read), /text\/html;profile=mcp-app.*Roll again/);
 
       const again = await run([...program, "new", "dice", "--app"], { cwd });
@@ -395,7 +395,7 @@ for (const { name, program } of runtimes) {
       assertEquals(tested.code, 0, tested.stdout + tested.stderr);
       assertMatch(tested.stdout + tested.stderr, /1 pass/);
       const input = toRequest("tools/call", { name: "greet", arguments: { name: "Ada" } });
-      const { "tools/call": called } = toResults(await run([...program, "weather.ts"], { cwd, input }));
+      const { "tools/call": called } = toResults(await ask([...program, "weather.ts"], { cwd, input }));
       assertEquals(called.content, [{ type: "text", text: sentence("Ada") }]);
       assertEquals((await run([...program, "check", "--strict", "weather.ts"], { cwd })).code, 0);
       await Deno.remove(`${cwd}/weather.ts`);
@@ -430,7 +430,7 @@ Deno.test({
         const words = [...isRoot ? asNobody : [], "bun", `${root}mod.ts`, `${cwd}/mcp.jsonc`];
         const input = toRequest("tools/call", { name: "read", arguments: { path: "b/c.md" } }) +
           toRequest("resources/list", {});
-        const results = toResults(await run(words, { cwd: "/", input }));
+        const results = toResults(await ask(words, { cwd: "/", input }));
         assertEquals(results["tools/call"].content, [{
           type: "text",
           text: sentence("b/c.md", "EACCES"),

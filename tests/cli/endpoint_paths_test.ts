@@ -7,7 +7,7 @@ import { _meta, testProcesses, toRequestLine, withFiles } from "../support/comma
 import { sentence } from "../support/messages.ts";
 import { waitForLine } from "./lines.ts";
 import { runtimes } from "./runtimes.ts";
-import { root, run, start } from "../support/processes.ts";
+import { ask, root, run, start } from "../support/processes.ts";
 
 const app = (tool = "who") =>
   `import { createServer, mount, tool } from "@x/mcp";
@@ -80,7 +80,7 @@ for (const { name, program } of runtimes) {
     await withFiles(files, async (cwd) => {
       const input = toRequestLine("tools/call", { name: "who", _meta });
       const words = ["app.ts", "--stdio", "--server", "tenants", "--param", "tenant=acme"];
-      const { stdout } = await run([...program, ...words], { cwd, input });
+      const { stdout } = await ask([...program, ...words], { cwd, input });
       assertEquals(JSON.parse(stdout).result.content, [{ type: "text", text: "acme" }]);
       const called = await run([...program, "call", "app.ts", "ping", "--server", "notes"], { cwd });
       assertEquals(called.stdout.trim(), "pong");

@@ -40,7 +40,7 @@ Deno.test({
       const text = ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: CLIENT }) +
         ask("tools/call", { name: "add", arguments: { a: 1 } }) +
         ask("tools/call", { name: "add", arguments: { a: "x" } });
-      const { code, stdout, stderr } = await run([`${folder}/calc`], { cwd: folder, input: text });
+      const { code, stdout, stderr } = await run([`${folder}/calc`], { cwd: folder, input: text, responses: 3 });
       assertEquals({ code, stderr }, { code: 0, stderr: "" });
       assertStringIncludes(stdout, '"serverInfo":{"name":"compiled"');
       assertStringIncludes(stdout, '"structuredContent":{"sum":2}');

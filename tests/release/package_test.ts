@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { sentence } from "../support/messages.ts";
-import { root, run } from "../support/processes.ts";
+import { ask, root, run } from "../support/processes.ts";
 import { packPackage } from "./tarball.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of both runtimes.
@@ -36,7 +36,7 @@ async function withPackage(use: (project: string) => Promise<void>): Promise<voi
 async function call(project: string, target: string, name: string) {
   const params = { name, arguments: {}, _meta };
   const input = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }) + "\n";
-  return await run([...program, target], { cwd: project, input });
+  return await ask([...program, target], { cwd: project, input });
 }
 
 Deno.test({

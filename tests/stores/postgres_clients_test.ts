@@ -103,19 +103,19 @@ eachAlone("while the server is paused, operations time out, and no operation run
 });
 
 each("while a row is locked, writes to it fail before the timeout, and keep no connection", async (parts) => {
-  const { store, connect, sql } = parts;
+  const { store, open, connect, sql } = parts;
   await store.set("key", "1", { ttlMs });
   await store.append("log", "1", { ttlMs, max: 10 });
   const holder = openLink(await connect(), 1000);
   const held = holder.query("select pg_sleep(60) from (select from mcp.stored_values for update) as v", []);
   held.catch(() => {});
-  await until(
-    () =>
-      sql("select count(*) from pg_stat_activity where datname = current_database() and query like '%for update%'") >
-        "1",
-    "a lock",
-  );
-  await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, sentence());
+  // The statement sleeps once it has locked the row.
+  const sleeping =
+    "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
+  await until(() => sql(sleeping) === "1", "the row is locked");
+  const waiting = open({ timeoutMs: 5000 });
+  await assertRejects(async () => await waiting.set("key", "2", { ttlMs }), Error, sentence());
+  await waiting.close();
   // Other rows are not affected.
   await store.append("log", "2", { ttlMs, max: 10 });
   await until(

@@ -215,7 +215,7 @@ async function removeDead(file: string, deadMs: number): Promise<void> {
   const claim = `${file}.${await toName(owner)}`;
   if (!await create(claim, "")) return;
   try {
-    if (await findDeadOwner(file, deadMs) === owner) await files.remove(file);
+    if (await findDeadOwner(file, deadMs) === owner) await files.remove(file).catch(() => {});
   } finally {
     await files.remove(claim);
   }

@@ -714,6 +714,7 @@ Deno.test("a task takes a limited number of store operations", async () => {
     await update(b, id, { name: answer("Ada") });
     open();
     await until(async () => (await get(a, id)).status === "completed", "the end");
+    await untilDeleted(id);
   });
   await count("poll where it ran", () => get(a, id));
   await count("cancel elsewhere", async () => {

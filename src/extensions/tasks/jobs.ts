@@ -1,7 +1,6 @@
 /**
  * Finds and changes the tasks of one server, whether they run in this process, run in another process, or have ended.
  */
-import { toBase64Url } from "../../core/kit/base64.ts";
 import { McpError, type Params } from "../../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
@@ -428,4 +427,8 @@ function toPrefix(): string {
 
 function toRandom(bytes: number): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(bytes)));
+}
+
+function toBase64Url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_");
 }

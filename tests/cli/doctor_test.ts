@@ -310,7 +310,7 @@ const broken: readonly Broken[] = [
   },
   {
     title: "opens a compressed stream without events",
-    options: { timeoutMs: 200 },
+    options: { timeoutMs: 1000 },
     fetch: (request, next) =>
       request.method === "GET"
         ? new Response(new ReadableStream(), {
@@ -414,8 +414,8 @@ const broken: readonly Broken[] = [
       const page = { tools: [], nextCursor: crypto.randomUUID() };
       return json({ jsonrpc: "2.0", id: body.id, result: { ...page, resultType: "complete", ttlMs: 0 } });
     },
-    options: { timeoutMs: 200 },
-    found: [`problem: lists: ${sentence("0.8 s")}`],
+    options: { timeoutMs: 1000 },
+    found: [`problem: lists: ${sentence("4 s")}`],
   },
   {
     title: "fails",

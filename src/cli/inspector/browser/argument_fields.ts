@@ -168,12 +168,17 @@ class Combobox {
     });
   }
 
+  #choose(at: number): void {
+    this.#stop();
+    this.#move(at);
+  }
+
   #press(event: KeyboardEvent): void {
     const { key } = event;
     const count = this.#values.length;
     if (key === "ArrowDown" && !count) void this.#askNow();
-    else if (key === "ArrowDown") this.#move((this.#active + 1) % count);
-    else if (key === "ArrowUp" && count) this.#move(this.#active < 0 ? count - 1 : this.#active - 1);
+    else if (key === "ArrowDown") this.#choose((this.#active + 1) % count);
+    else if (key === "ArrowUp" && count) this.#choose(this.#active < 0 ? count - 1 : this.#active - 1);
     else if (key === "Enter" && this.#active >= 0) this.#pick(this.#active);
     else if (key === "Escape" && count) this.#close();
     else return;

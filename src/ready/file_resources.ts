@@ -39,8 +39,11 @@ export interface ServerPart {
   readonly handlers: readonly Handler[];
   /** The common prefix of the URIs of all files in a folder. */
   readonly baseUri?: string;
-  /** Starts notifying the clients of a server about changed files. Returns a function that stops the notifications. */
-  readonly watch?: (server: ChangeNotifier) => () => void;
+  /**
+   * Starts notifying the clients of a server about changed files. Returns a function that stops the notifications, and
+   * resolves when no file is being read.
+   */
+  readonly watch?: (server: ChangeNotifier) => () => Promise<void>;
 }
 
 /** The resource of one file, with its watcher. */
@@ -72,15 +75,15 @@ export function fileResource(
     handlers: [resource(change(options))],
     watch(server) {
       const since = Date.now();
-      let stop = () => {};
       let isStopped = false;
-      void folder.findRoot().catch(() => undefined).then((root) => {
-        if (root === undefined || isStopped) return;
-        stop = watchFile(joinPath(root, path), since, () => server.resourceUpdated(uri));
-      });
-      return () => {
+      const starting = folder.findRoot().catch(() => undefined).then((root) =>
+        root === undefined || isStopped
+          ? undefined
+          : watchFile(joinPath(root, path), since, () => server.resourceUpdated(uri))
+      );
+      return async () => {
         isStopped = true;
-        stop();
+        await (await starting)?.();
       };
     },
   };

@@ -62,8 +62,8 @@ export interface LifeParts {
   readonly id: string;
   /** Rejects if the folder or file cannot be served. */
   readonly check: () => Promise<void>;
-  /** Watches the folder or file. Returns a function that stops watching. */
-  readonly watch?: (server: ChangeNotifier) => () => void;
+  /** Watches the folder or file. Returns a function that stops watching, and resolves when no file is being read. */
+  readonly watch?: (server: ChangeNotifier) => () => Promise<void>;
 }
 
 /**
@@ -76,14 +76,14 @@ export function toLife({ id, check, watch }: LifeParts): Handler {
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
   };
-  let stop = () => {};
+  let stop = async () => {};
   return watcher(id, async (server) => {
     await check();
     if (!watch) return;
     servers.add(server);
     if (servers.size === 1) stop = watch(all);
-    return () => {
-      if (servers.delete(server) && !servers.size) stop();
+    return async () => {
+      if (servers.delete(server) && !servers.size) await stop();
     };
   });
 }

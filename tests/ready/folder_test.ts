@@ -1,12 +1,13 @@
 // Tests of `file()` and `folder()`: reading, listing and change notifications, and files that clients must not reach.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import fs from "node:fs";
 import { rename, rm, symlink } from "node:fs/promises";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { createServer, group, type Handler } from "../../mod.ts";
 import { file, type FileOptions, folder, type FolderOptions } from "../../src/ready/ready.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 import { type Files, system, withFolder, writeFiles } from "../support/folder.ts";
 import { toShown } from "../../src/core/kit/shown.ts";
 import { sentence } from "../support/messages.ts";
@@ -67,6 +68,38 @@ behaviour("a single file is a resource, and is read again for each request", asy
     await assertRejects(() => client.readResource(style.uri()), Error, sentence());
   });
 }, { perInstance: "services" });
+
+Deno.test("close() waits for the file operations of watchers", async () => {
+  await withFolder({ "a.md": "one", "b/c.md": "two" }, async (root) => {
+    let running = 0;
+    const names = ["stat", "lstat", "readdir", "realpath"] as const;
+    const originals = names.map((name) => [name, fs.promises[name]] as const);
+    for (const [name, original] of originals) {
+      const slow = async (...args: unknown[]) => {
+        running++;
+        try {
+          await turn(5);
+          return await Reflect.apply(original, fs.promises, args);
+        } finally {
+          running--;
+        }
+      };
+      Object.assign(fs.promises, { [name]: slow });
+    }
+    try {
+      const single = file({ path: `${root}/a.md` });
+      const whole = folder({ path: root, uri: "notes://" });
+      for (const handlers of [[single], [whole], [single, whole]]) {
+        const server = createServer({ ...about, handlers });
+        await server.ready();
+        await server.close();
+        assertEquals(running, 0);
+      }
+    } finally {
+      Object.assign(fs.promises, Object.fromEntries(originals));
+    }
+  });
+});
 
 /** Paths that lead out of a folder, or to files that the folder's options exclude. */
 const toHostile = (root: string): readonly string[] => [

@@ -20,8 +20,11 @@ export interface FolderListener {
   readonly onListChanged: () => unknown;
 }
 
-/** Watches a folder. Returns a function that stops watching. The watcher does not keep the process alive. */
-export function watchFolder(folder: Folder, listener: FolderListener): () => void {
+/**
+ * Watches a folder. Returns a function that stops watching, and resolves when the last comparison of the lists has
+ * ended. The watcher does not keep the process alive.
+ */
+export function watchFolder(folder: Folder, listener: FolderListener): () => Promise<void> {
   const watcher = new FolderWatcher(folder, listener);
   return () => watcher.stop();
 }
@@ -39,6 +42,7 @@ class FolderWatcher {
   #isStopped = false;
   #files: Set<string> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #comparing: Promise<void> | undefined;
 
   constructor(folder: Folder, listener: FolderListener) {
     this.#folder = folder;
@@ -46,10 +50,12 @@ class FolderWatcher {
     this.#ready = this.#start().catch((error) => console.error(formatError(error)));
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#stopWatching();
+    await this.#ready;
+    await this.#comparing;
   }
 
   async #listFiles(): Promise<Set<string>> {
@@ -82,7 +88,8 @@ class FolderWatcher {
   // forever.
   #schedule(): void {
     this.#timer ??= setTimeout(async () => {
-      await this.#compareLists().catch((error) => console.error(formatError(error)));
+      this.#comparing = this.#compareLists().catch((error) => console.error(formatError(error)));
+      await this.#comparing;
       this.#timer = undefined;
       if (this.#touched.size && !this.#isStopped) this.#schedule();
     }, SETTLE_MS);

@@ -30,7 +30,7 @@ for (const era of ["modern", "legacy"] as const) {
     const scraped = await ask("/metrics", { authorization: `Bearer ${token}` });
     const text = await scraped.text();
     assertStringIncludes(text, 'gen_ai_tool_name="transfer"');
-    assert(!/9041|7733/.test(lines.join() + text + JSON.stringify(kept)));
+    assert(!/AT-9041|CH-7733/.test(lines.join() + text + JSON.stringify(kept)));
     const refused = await ask("/metrics");
     assertEquals([refused.status, await refused.text()], [401, ""]);
     const ready = await ask("/ready");

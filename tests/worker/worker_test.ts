@@ -359,6 +359,8 @@ for (const [name, isWrapped] of [["", false], [" with a layer of an extension", 
     await until(() => isRunning, "a call that runs in the thread");
     await clock.advance(1000);
     assertEquals(String(await last.catch((error) => error)), sentence("McpError", 1000, "handler.timeoutMs"));
+    // The next call gets the thread when the handler has stopped.
+    assertEquals(textOf(await client.callTool("quick", { job: "echo", value: "next" })), "next");
   }, { perInstance: "ready" });
 }
 

@@ -184,7 +184,7 @@ test("two writes with the same token do not mix their parts", async () => {
 test("the parts of a process that has ended before its commit are removed by a sweep", async () => {
   const path = `${folder}/crashed.db`;
   const kv = await openKv(path);
-  let ended = 0;
+  let commits = 0;
   // The process writes the parts, and then ends.
   const crashing = denoKvStore(async () => {
     const own = await openKv(path);
@@ -196,7 +196,7 @@ test("the parts of a process that has ended before its commit are removed by a s
           const change = target.atomic();
           const { set } = change;
           change.set = (key, ...rest) => {
-            if (["log", "value"].includes(String(key[1]))) change.commit = () => (ended++, new Promise(() => {}));
+            if (["log", "value"].includes(String(key[1]))) change.commit = () => (commits++, new Promise(() => {}));
             return set.call(change, key, ...rest);
           };
           return change;
@@ -206,7 +206,7 @@ test("the parts of a process that has ended before its commit are removed by a s
   }, { timeoutMs: 300 });
   await assertRejects(async () => await crashing.append("log", long, { ttlMs, max: 32 }));
   await assertRejects(async () => await crashing.set("key", long, { ttlMs }));
-  await until(() => ended === 2, "all parts have been written");
+  await until(() => commits === 2, "all parts have been written");
   const left = await readParts(kv);
   assert(left.part >= LONG_PARTS && left["value part"] >= LONG_PARTS && left.pending >= 2, JSON.stringify(left));
   const { now } = Date;

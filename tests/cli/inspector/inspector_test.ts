@@ -355,9 +355,10 @@ test("the page reads resources, completes arguments and receives notifications",
     await panel.getByRole("option", { name: "angle" }).waitFor();
     // An arrow key cancels the request for new suggestions, which would replace the list.
     await page.route("**/*", () => {});
-    const [asked, cancelled] = [page.waitForEvent("request"), page.waitForEvent("requestfailed")];
+    const asked = page.waitForEvent("request");
     await page.keyboard.press("Backspace");
-    await asked;
+    const request = await asked;
+    const cancelled = page.waitForEvent("requestfailed", (failed) => failed === request);
     await page.keyboard.press("ArrowUp");
     await cancelled;
     await page.unroute("**/*");

@@ -28,18 +28,18 @@ export function rejectTopic(word: string, commands: readonly string[]): never {
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 
-/** The length of the shortest argument with one dash that counts as the ID of a task. */
-const ID_LENGTH = 16;
+/** Matches IDs of tasks that begin with a dash, which servers make with random text in Base64url. */
+const DASHED_ID = /^-\w[\w-]{14,}$/;
 
 /**
- * Checks an argument that begins with a dash and is not an option of the command. The IDs of tasks that a server makes
- * may begin with a dash. `names` are the options of the command.
+ * Checks an argument that begins with a dash and is not an option of the command. The argument is an operand if it can
+ * be the ID of a task. `flag` is the argument without its value, and `names` are the options of the command.
  *
- * @throws {UsageError} if the argument begins with two dashes, is short, or resembles an option.
+ * @throws {UsageError} if the argument cannot be an ID, or resembles an option.
  */
 export function checkOperand(word: string, flag: string, names: readonly string[]): void {
   const suggestion = findSuggestion(flag.replace(/^--?/, ""), names);
-  if (suggestion === undefined && /^-[^-]/.test(word) && word.length >= ID_LENGTH) return;
+  if (suggestion === undefined && DASHED_ID.test(word)) return;
   const listed = names.map((each) => `--${each}`).join(", ");
   const remedy = suggestion === undefined ? `the options are ${listed}` : `did you mean --${suggestion}?`;
   throw new UsageError(`Cannot read ${flag}: there is no such option; ${remedy}`);

@@ -17,9 +17,9 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
   const stops = new Map<string, () => void>();
   // Keep changed files until a reload succeeds, because a file with an error must be loaded again with the next change.
   const changed = new Set<string>();
-  // Keep existing watchers, because a new watcher would miss a change made during the reload.
-  const watchAll = (paths: readonly string[], since: number) => {
-    for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, since, () => reloadNext(path)));
+  // Keep existing watchers, because a new watcher would not notice that a file was deleted during the reload.
+  const watchAll = (paths: readonly string[], start: number) => {
+    for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, start, () => reloadNext(path)));
     for (const [path, stop] of stops) {
       if (paths.includes(path)) continue;
       stop();
@@ -48,5 +48,5 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
     });
   };
   watchAll(files, since);
-  return () => watchAll([], since);
+  return () => stops.forEach((stop) => stop());
 }

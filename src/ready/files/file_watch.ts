@@ -18,6 +18,7 @@ const POLL_MS = 500;
 export function watchFile(path: string, since: number, onChange: () => void): () => Promise<void> {
   const stat = () => localFiles.stat(path).catch(() => undefined);
   const readVersion = async () => (await stat())?.version;
+  // The version of a file that has already changed equals no other version, so that the first check finds the change.
   let before = stat().then((info) => info && info.modified > since ? "changed" : info?.version);
   let isStopped = false;
   let stopTimer = startBackgroundTimer(check, POLL_MS);

@@ -222,6 +222,7 @@ behaviour("if admit hangs for an answer, the answer is refused, and later answer
     clock,
   }, { onElicit: () => ({ action: "accept", content: {} }) });
   const first = started(client.callTool("held"));
+  await until(() => hangs > 0, "admit hangs");
   await until(async () => {
     await clock.advance(200);
     return refused.length;

@@ -1,8 +1,9 @@
 // A failure by chance is neither a failure of a run nor hidden: the slow tier repeats a failed test, and reports it.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { isAboutRaces, runRepeatedly } from "../support/flaky.ts";
+import { isAboutRaces, RACES, runRepeatedly } from "../support/flaky.ts";
 import { listSteps } from "../support/step_list.ts";
 import type { Verdict } from "../support/steps.ts";
+import { listTests } from "../support/tiers.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
 
@@ -47,6 +48,37 @@ Deno.test({
 });
 
 Deno.test({
+  name: "a failed test of the step for Node is repeated alone, unless it is about races",
+  ignore,
+  async fn() {
+    const folder = await Deno.makeTempDir();
+    const { command, runtime } = (await listSteps()).find(({ name }) => name === "test:node --newest")!;
+    const run = async (name: string) => {
+      const file = `${folder}/${name}_test.ts`;
+      await Deno.writeTextFile(
+        file,
+        `import { mkdirSync } from "node:fs";
+        __denoTest("passes (${name})", () => {});
+        __denoTest("fails (${name})", () => {
+          if (mkdirSync(${JSON.stringify(`${folder}/${name}`)}, { recursive: true })) throw new Error("boom");
+        });`,
+      );
+      const step = { name, kind: "report", command: [...command, file], again: "", minutes: 2, runtime } as const;
+      return await runRepeatedly({ ...step, isRepeated: true });
+    };
+    const { passed, failures, flaky: [found] } = await run("first");
+    assertEquals([passed, failures], [2, []]);
+    assertMatch(found.line, /first_test\.ts: "fails \(first\)" on Node \(\S+; passed 10 of 10 repetitions\)$/);
+    assertStringIncludes(found.outputs[0], "boom");
+    assertMatch(found.outputs[1], /^1 passed, 0 failed/m);
+    const once = await run("once");
+    assertEquals([once.passed, once.failures.length, once.flaky], [1, 1, []]);
+    assertStringIncludes(once.failures[0], 'deno task test:node --filter "fails (once)"');
+    await Deno.remove(folder, { recursive: true });
+  },
+});
+
+Deno.test({
   name: "a test that fails in every second run fails the step, and so does a test that fails alone",
   ignore,
   async fn() {
@@ -61,8 +93,10 @@ Deno.test({
   name: "a test about races is not repeated, and neither is a test of a step that repeats nothing",
   ignore,
   async fn() {
-    for (const folder of ["hostile", "stores", "tasks", "layers/quota", "auth"]) {
-      assert(isAboutRaces({ file: `tests/${folder}/x_test.ts`, name: "a" }));
+    const tests = await listTests();
+    for (const path of RACES) {
+      assert(tests.some((each) => each.startsWith(path)), `${path} matches no test file`);
+      assert(isAboutRaces({ file: path.endsWith("/") ? `${path}x_test.ts` : path, name: "a" }));
     }
     assert(isAboutRaces({ file: "tests/cli/x_test.ts", name: "an effect happens exactly once" }));
     assert(!isAboutRaces({ file: "tests/cli/x_test.ts", name: "the output names the concert" }));

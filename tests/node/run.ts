@@ -1,12 +1,15 @@
 // Runs the behaviour suite, and tests of features that differ between runtimes, on each supported version of Node.
 // Deno runs the tests that start processes. Their processes are the npm package's program on Node.
 //
-// deno task test:node [--newest] [file...]
+// deno task test:node [--newest] [--filter NAME] [--report PATH] [file...]
 //
-// With --newest, runs on the newest version only.
+// With --newest, runs on the newest version only. With --filter, runs only the tests whose name contains NAME, or matches
+// it if NAME is a pattern between slashes. With --report, writes a JUnit file.
+import { parseArgs } from "node:util";
 import { startOidc } from "../auth/oidc.ts";
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { type Case, readCases, writeCases } from "../support/test_report.ts";
 import { listTests } from "../support/tiers.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -57,54 +60,73 @@ const SKIPPED = [
   "calls that are cancelled while their thread starts do not each start a thread",
 ];
 
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
+/** Number of test files that run concurrently. */
+const JOBS = 2;
+
+/** Returns the pattern for a filter, which is part of a name, or a pattern between slashes. */
+function toPattern(filter: string): string {
+  return /^\/.*\/$/.test(filter) ? filter : `/${RegExp.escape(filter)}/`;
 }
 
-const NONE: Counts = { passed: 0, failed: 0, skipped: 0 };
-
-/** Runs tests in a process of Node. */
-async function runTests(node: string, files: readonly string[]): Promise<Counts> {
-  if (!files.length) return NONE;
+/** Runs tests in processes of Node. */
+async function runTests(node: string, files: readonly string[]): Promise<readonly Case[]> {
+  if (!files.length) return [];
   await using oidc = await startOidc();
-  const { stdout } = await new Deno.Command(node, {
+  const env = { NO_COLOR: "1", OIDC_ISSUERS: JSON.stringify(oidc.issuers) };
+  const cases: Case[] = [];
+  const left = files.values();
+  await Promise.all(Array.from({ length: JOBS }, async () => {
+    for (const file of left) cases.push(...await runFile(node, file, env));
+  }));
+  return cases;
+}
+
+/** Runs a test file in a process of its own, because a report of Node does not name the files of its tests. */
+async function runFile(node: string, file: string, env: Readonly<Record<string, string>>): Promise<readonly Case[]> {
+  const report = await Deno.makeTempFile({ dir: folder });
+  const { success, stdout } = await new Deno.Command(node, {
     args: [
-      "--import",
-      `${root}tests/support/node_preload.ts`,
-      "--test",
-      "--test-concurrency=2",
-      "--test-reporter=tap",
+      ...["--import", `${root}tests/support/node_preload.ts`, "--test"],
+      ...["--test-reporter=tap", "--test-reporter-destination=stdout"],
+      ...["--test-reporter=junit", `--test-reporter-destination=${report}`],
+      ...pattern ? [`--test-name-pattern=${pattern}`] : [],
       ...SKIPPED.map((name) => `--test-skip-pattern=${name}`),
-      ...files,
+      file,
     ],
     cwd: root,
-    env: { NO_COLOR: "1", OIDC_ISSUERS: JSON.stringify(oidc.issuers) },
+    env: { ...env },
     stderr: "inherit",
   }).output();
-  const text = new TextDecoder().decode(stdout);
-  const read = (name: string) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
-  const counts = { passed: read("pass"), failed: read("fail") + read("cancelled"), skipped: read("skipped") };
-  if (counts.failed || !counts.passed) console.log(toFailures(text));
-  return { ...counts, failed: counts.failed + (counts.passed ? 0 : 1) };
+  const cases = readCases(await Deno.readTextFile(report))
+    // A file without tests, and a process that fails, are listed as a test.
+    .filter(({ name, state }) => name !== file || state === "failed")
+    .map((each) => ({ ...each, file }));
+  if (!success) console.log(`${file}\n${toFailures(new TextDecoder().decode(stdout))}`);
+  return complete(cases, { success, file });
 }
 
 /** Runs tests whose processes run the npm package's program on Node. */
-async function runProcesses(node: string, files: readonly string[], program: string): Promise<Counts> {
-  if (!files.length) return NONE;
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["test", "-A", "--no-check", ...files],
+async function runProcesses(node: string, files: readonly string[], program: string): Promise<readonly Case[]> {
+  if (!files.length) return [];
+  const report = await Deno.makeTempFile({ dir: folder });
+  const filter = pattern ? ["--filter", pattern] : [];
+  const { success, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["test", "-A", "--no-check", `--junit-path=${report}`, ...filter, ...files],
     cwd: root,
     env: { NO_COLOR: "1", TEST_NODE: JSON.stringify([node, program]) },
     stderr: "inherit",
   }).output();
-  const text = new TextDecoder().decode(stdout);
-  const [, summary = ""] = /^(?:ok|FAILED) \| (.*)$/m.exec(text) ?? [];
-  const read = (name: string) => Number(new RegExp(`(\\d+) ${name}`).exec(summary)?.[1] ?? 0);
-  const counts = { passed: read("passed"), failed: read("failed"), skipped: read("ignored") };
-  if (counts.failed || !counts.passed) console.log(text);
-  return { ...counts, failed: counts.failed + (counts.passed ? 0 : 1) };
+  if (!success) console.log(new TextDecoder().decode(stdout));
+  return complete(readCases(await Deno.readTextFile(report)), { success, file: files.join(" ") });
+}
+
+/** Adds a failure to the tests of a process that failed without a failed test. */
+function complete(
+  cases: readonly Case[],
+  { success, file }: { readonly success: boolean; readonly file: string },
+): readonly Case[] {
+  if (success || cases.some(({ state }) => state === "failed")) return cases;
+  return [...cases, { name: `the process of ${file} fails`, file, state: "failed", seconds: 0 }];
 }
 
 /** Returns the part of a test report that explains the failures. */
@@ -113,31 +135,38 @@ function toFailures(text: string): string {
   return blocks.length ? blocks.join("\n") : text;
 }
 
+const { values, positionals } = parseArgs({
+  args: Deno.args,
+  options: { newest: { type: "boolean" }, filter: { type: "string" }, report: { type: "string" } },
+  allowPositionals: true,
+});
+const pattern = values.filter === undefined ? undefined : toPattern(values.filter);
 const all = await listTests();
 const isIn = (list: readonly string[]) => (path: string) => list.some((start) => path.startsWith(start));
-const versions = Deno.args.includes("--newest") ? NODE_VERSIONS.slice(-1) : NODE_VERSIONS;
-const named = Deno.args.filter((word) => word !== "--newest");
-const given = named.length ? named : all.filter(isIn([...TESTED, ...PROCESSES]));
+const versions = values.newest ? NODE_VERSIONS.slice(-1) : NODE_VERSIONS;
+const given = positionals.length ? [...new Set(positionals)] : all.filter(isIn([...TESTED, ...PROCESSES]));
 const withProcesses = given.filter(isIn(PROCESSES));
 const files = given.filter((path) => !isIn(PROCESSES)(path) || isIn(TESTED)(path));
 const folder = await Deno.makeTempDir({ prefix: "mcp-node-tests-" });
 const program = withProcesses.length ? `${await install(folder, `${folder}/project`)}/bin.js` : "";
-let [passed, failed, skipped] = [0, 0, 0];
+const cases: Case[] = [];
+const count = (state: Case["state"]) => cases.filter((each) => each.state === state).length;
+const toCounts = () => `${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`;
 for (const version of versions) {
   const found = await findNode(version);
   if ("missing" in found) {
-    console.log(`Skipped: ${found.missing}`);
-    if (Deno.env.get("REQUIRE_ALL")) failed++;
-    else skipped++;
+    const { missing } = found;
+    cases.push(
+      Deno.env.get("REQUIRE_ALL")
+        ? { name: missing, file: "tests/support/node_versions.ts", state: "failed", seconds: 0 }
+        : { name: `Node ${version} (skipped: ${missing})`, file: "", state: "skipped", seconds: 0 },
+    );
     continue;
   }
-  for (const counts of [await runTests(found.path, files), await runProcesses(found.path, withProcesses, program)]) {
-    passed += counts.passed;
-    failed += counts.failed;
-    skipped += counts.skipped;
-  }
-  console.log(`Node ${version}: ${passed} passed, ${failed} failed so far`);
+  cases.push(...await runTests(found.path, files), ...await runProcesses(found.path, withProcesses, program));
+  console.log(`Node ${version}: ${toCounts()} so far`);
 }
 await Deno.remove(folder, { recursive: true });
-console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
-Deno.exit(failed ? 1 : 0);
+if (values.report) await Deno.writeTextFile(values.report, writeCases(cases));
+console.log(toCounts());
+Deno.exit(count("failed") || !count("passed") ? 1 : 0);

@@ -12,12 +12,22 @@ const JOBS = 4;
 /** If more tests of a step fail, a change broke them, and none is repeated. */
 const MOST_TESTS = 5;
 
-/** Folders whose tests are about races: a failure is a fault of the product, until somebody shows otherwise. */
-const RACES = ["tests/hostile/", "tests/stores/", "tests/tasks/", "tests/layers/quota/", "tests/auth/"];
+/** Folders and files about races: a failure is a fault of the product, until somebody shows otherwise. */
+export const RACES: readonly string[] = [
+  "tests/auth/",
+  "tests/behaviour/idempotency_test.ts",
+  "tests/behaviour/quotas_test.ts",
+  "tests/cli/sign_in/token_folder_test.ts",
+  "tests/eras/single_use_test.ts",
+  "tests/hostile/",
+  "tests/layers/quota/",
+  "tests/stores/",
+  "tests/tasks/",
+];
 
 /** Tests whether a test is about races, also if it only says that something happens exactly once. */
 export function isAboutRaces({ file, name }: Pick<Case, "file" | "name">): boolean {
-  return RACES.some((folder) => file.startsWith(folder)) || /\b(?:once|twice)\b/.test(name);
+  return RACES.some((path) => file.startsWith(path)) || /\b(?:once|twice)\b/.test(name);
 }
 
 /** Runs a step, and repeats what failed, if this is allowed. */
@@ -60,19 +70,21 @@ async function repeatTest(
   const bad = verdicts.filter(({ failures }) => failures.length);
   const passed = REPETITIONS - bad.length;
   if (passed < MUST_PASS) return undefined;
-  const runtime = step.command[0] === "bun" ? "Bun" : "Deno";
+  const { runtime = "Deno" } = step;
   const line = toLine(`${test.file}: "${test.name}" on ${runtime}`, `passed ${passed} of ${REPETITIONS} repetitions`);
   return { name: test.name, line, outputs: [toExplanation(step, verdict), (bad[0] ?? verdicts[0]).output] };
 }
 
 /** Returns the step that runs one test of a step. */
 function toSingle(step: Step, { name, file }: Case): Step {
-  const pattern = `^${name.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")}$`;
-  const isBun = step.command[0] === "bun";
+  const pattern = `^${RegExp.escape(name)}$`;
   const options = step.command.filter((word) => word.startsWith("-") && !/^--(?:parallel|filter)/.test(word));
-  const filter = isBun ? ["-t", pattern] : ["--filter", `/${pattern}/`];
-  const command = [step.command[0], "test", ...options, ...filter, isBun ? `./${file}` : file];
-  return { ...step, command, minutes: 5, files: [file] };
+  const commands = {
+    Deno: ["deno", "test", ...options, "--filter", `/${pattern}/`, file],
+    Bun: ["bun", "test", ...options, "-t", pattern, `./${file}`],
+    Node: [...step.command, "--filter", `/${pattern}/`, file],
+  };
+  return { ...step, command: commands[step.runtime ?? "Deno"], minutes: 5, files: [file] };
 }
 
 function toLine(what: string, outcome: string): string {

@@ -66,7 +66,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onDeno("test", "fast", fast, { env: few }),
     onBun("test:bun", "fast", fast, { env: few }),
 
-    count("test:node", ["--newest"], { env: few }),
+    onNode("slow", ["--newest"], { env: few }),
     check("publish:dry", "slow"),
     onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
     onDeno("test:slow", "slow", slow, { env: { ONE_RUNTIME: "1" } }),
@@ -88,8 +88,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onBun("test:ways:bun", "long", ways, { env: others, filter: WAYS }),
     onDeno("test:long", "long", [...long, ...processes]),
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
-    series("test:node", []),
-    series("test:node", ["--newest", "tests/stores/postgres_clients_test.ts"]),
+    onNode("long", []),
+    onNode("long", ["--newest", "tests/stores/postgres_clients_test.ts"]),
     series("conformance", ["--old"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
     ...["redis", "postgres", "sqlite"].flatMap((store) =>
@@ -121,14 +121,13 @@ function check(name: string, tier: Tier = "fast"): TierStep {
 function count(
   task: string,
   options: readonly string[],
-  { isAboutRaces = false, env }: { readonly isAboutRaces?: boolean; readonly env?: Step["env"] } = {},
+  { isAboutRaces = false }: { readonly isAboutRaces?: boolean } = {},
 ): TierStep {
   const again = ["deno", "task", task, ...options].join(" ");
   return {
     name: [task, ...options].join(" "),
     tier: "slow",
     command: ["deno", "task", "--quiet", task, ...options],
-    env,
     kind: "count",
     again,
     minutes: 60,
@@ -183,7 +182,15 @@ function onBun(name: string, tier: Tier, files: readonly string[], { env, filter
     ...filter ? ["-t", filter] : [],
     ...files.map((path) => `./${path}`),
   ];
-  return { ...toTests(name, tier, { command, files }), env };
+  return { ...toTests(name, tier, { command, files }), runtime: "Bun", env };
+}
+
+/** Returns a step that runs tests on Node. In the slow tier, it runs at the same time as other steps. */
+function onNode(tier: Tier, words: readonly string[], { env }: Pick<Options, "env"> = {}): TierStep {
+  const command = ["deno", "run", "-A", "--no-check", "tests/node/run.ts", "--report=REPORT", ...words];
+  const name = ["test:node", ...words].join(" ");
+  const again = `deno task ${name}`;
+  return { ...toTests(name, tier, { command }), runtime: "Node", env, again, isAlone: tier !== "slow" };
 }
 
 function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">): TierStep {

@@ -11,6 +11,8 @@ export interface Step {
    * prints a last line such as `12 passed, 0 failed, 1 skipped`.
    */
   readonly kind: "check" | "report" | "count";
+  /** The runtime of a "report". The default is Deno. */
+  readonly runtime?: "Deno" | "Bun" | "Node";
   /** The test files of a step that writes a report. */
   readonly files?: readonly string[];
   /** The command that runs the step alone. */
@@ -131,13 +133,19 @@ function judge(
 
 /** Returns the name of a failed test with the command that runs this test alone. */
 export function toFailure(step: Step, { name, file }: Case): string {
-  const words = step.command[0] === "bun" ? "bun test -t" : "deno test -A --no-check --filter";
+  const words = ALONE[step.runtime ?? "Deno"];
   return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
 }
 
+const ALONE = {
+  Deno: "deno test -A --no-check --filter",
+  Bun: "bun test -t",
+  Node: "deno task test:node --filter",
+} as const;
+
 /** Returns the part of a test runner's output that explains the failures, or the whole output of any other command. */
-export function toExplanation({ kind, command }: Step, { output }: Verdict): string {
-  if (kind !== "report" || command[0] === "bun") return output.trim();
+export function toExplanation({ kind, runtime = "Deno" }: Step, { output }: Verdict): string {
+  if (kind !== "report" || runtime !== "Deno") return output.trim();
   const at = output.indexOf(" ERRORS ");
   return (at < 0 ? output : output.slice(at)).trim();
 }

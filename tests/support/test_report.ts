@@ -1,4 +1,4 @@
-// Reads the JUnit files that both test runners write.
+// Reads and writes the JUnit files of the test runners.
 
 /** A test in a report. */
 export interface Case {
@@ -16,6 +16,19 @@ function decode(text: string): string {
     if (name) return ENTITIES[name] ?? whole;
     return String.fromCodePoint(decimal ? Number(decimal) : parseInt(hex, 16));
   });
+}
+
+function encode(text: string): string {
+  return text.replace(/[<>"'&]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+/** Returns a report of tests, which {@linkcode readCases} reads. */
+export function writeCases(cases: readonly Case[]): string {
+  const bodies = { passed: "", failed: "<failure/>", skipped: "<skipped/>" };
+  const lines = cases.map(({ name, file, state, seconds }) =>
+    `<testcase name="${encode(name)}" file="${encode(file)}" time="${seconds}">${bodies[state]}</testcase>`
+  );
+  return `<testsuites>\n${lines.join("\n")}\n</testsuites>\n`;
 }
 
 /** Returns the tests in a report. Deno lists the steps of a test separately, but they count as part of the test. */

@@ -875,10 +875,11 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
       },
     });
   const handlers = [audit, ...["stopped", "slow", "detached", "closing"].map(wait)];
-  const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } }, declares);
+  const { client } = await connect({ handlers }, declares);
   const stopped = await assertRejects(() => client.callTool("stopped"), McpError);
   assertEquals([stopped.code, stopped.message], [-32603, "enough"]);
-  await assertRejects(() => client.callTool("slow"), McpError);
+  const { client: hasty } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } }, declares);
+  await assertRejects(() => hasty.callTool("slow"), McpError);
   await client.callTool("detached");
   await until(() => seen.length === 3, "the detached handler has timed out");
   const { client: other, server } = await connect({ handlers, limits: { calls: { closeMs: 10 } } }, declares);

@@ -614,7 +614,7 @@ Deno.test("if a caller's credentials have expired, the caller's task is resumed 
       return `${ctx.principal?.id} ${ctx.principal?.scopes}`;
     };
     const options = { resume: { afterExpiry } };
-    const expiresAt = Date.now() + 400;
+    const expiresAt = Date.now() + 2000;
     const a = await startInstance(shared, run, { options, principal: { id: "ada", scopes: ["pay"], expiresAt } });
     const id = await start(a);
     a.isCut = true;

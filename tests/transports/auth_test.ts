@@ -7,7 +7,7 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
-import { turn, until } from "../support/behaviour.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -283,7 +283,8 @@ Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when t
         : undefined;
       return isAsync ? turn().then(() => found) : found;
     }, { query: ["key"] });
-    const server = start({ auth: expiring });
+    const clock = fakeClock();
+    const server = start({ auth: expiring, clock });
     await using port = serve(webSocket(server));
     const open = (query: string) => {
       const socket = new WebSocket(`ws://${port.host}/ws${query}`);
@@ -307,7 +308,8 @@ Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when t
     await refused.closed;
     assertEquals(refused.events, []);
     const admitted = open(`?key=${ADA}`);
-    assertEquals(await admitted.closed, 1008);
+    await until(() => admitted.events.length === 3, "the response to the call");
+    assertEquals(await advanceUntil(clock, 400, admitted.closed), 1008);
     assertEquals(admitted.events, ["open", "message", "you are ada"]);
     await server.close();
   }

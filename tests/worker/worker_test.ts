@@ -515,7 +515,7 @@ Deno.test("calls that are cancelled while their thread starts do not each start 
     }
   };
   try {
-    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 100 });
+    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 60_000 });
     for (let i = 0; i < 20; i++) {
       const controller = new AbortController();
       const call = run({ job: "echo" }, fakeContext({ signal: controller.signal }));

@@ -134,14 +134,14 @@ Deno.test({
 });
 
 inFolder("a running process holds a lock for as long as it needs", async (path) => {
-  const [first, second] = [tokenFolder(path, { deadMs: 500 }), tokenFolder(path, { deadMs: 500 })];
+  const [first, second] = [tokenFolder(path, { deadMs: 2000 }), tokenFolder(path, { deadMs: 2000 })];
   const order: string[] = [];
   const started = Promise.withResolvers<void>();
   const slow = first.update("a", async () => {
     started.resolve();
     // The delay is several times the timeout after which the lock of a dead process is released.
     // Fixed wait: a lock that is held longer than the timeout for locks of dead processes.
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await new Promise((resolve) => setTimeout(resolve, 5000));
     order.push("first");
     return "1";
   });

@@ -42,8 +42,8 @@ export interface Child {
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
-  /** Sends a signal. Defaults to SIGKILL. */
-  kill(signal?: "SIGTERM"): void;
+  /** Sends a signal. Defaults to SIGKILL. Does nothing after the process has exited. */
+  kill(signal?: "SIGTERM" | "SIGKILL"): void;
 }
 
 /**
@@ -93,11 +93,6 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
   const { command, cwd } = target;
   const env = toEnvironment(target.env);
   const args = [...target.args ?? []];
-  let isOver = false;
-  const over = (code: number) => {
-    isOver = true;
-    return code;
-  };
   if (deno) {
     const stderr = readsErrors ? "piped" : "inherit";
     const options = { args, clearEnv: true, env, cwd, stdin: "piped", stdout: "piped", stderr } as const;
@@ -107,11 +102,17 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
       output: child.stdout,
       // Access `stderr` only if it is piped, because accessing an inherited stream throws.
       errors: readsErrors ? child.stderr : undefined,
-      exited: child.status.then(({ code }) => over(code)),
+      exited: child.status.then(({ code }) => code),
       write: (bytes) => writer.write(bytes),
       closeInput: () => writer.close(),
-      // Do not send a signal to an exited process, because `kill` would throw.
-      kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
+      kill(signal = "SIGKILL") {
+        try {
+          child.kill(signal);
+        } catch (error) {
+          // Ignore the error of a process that has exited, which `exited` may report later.
+          if (!(error instanceof TypeError)) throw error;
+        }
+      },
     };
   }
   if (node) return spawnOnNode(node, { ...target, env }, readsErrors);
@@ -126,7 +127,7 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
   return {
     output: child.stdout,
     errors: child.stderr,
-    exited: child.exited.then(over),
+    exited: child.exited,
     async write(bytes) {
       child.stdin.write(bytes);
       await child.stdin.flush();
@@ -134,7 +135,7 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
     async closeInput() {
       await child.stdin.end();
     },
-    kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
+    kill: (signal = "SIGKILL") => child.kill(signal),
   };
 }
 
@@ -153,12 +154,8 @@ function spawnOnNode(
   }
   const { stdin } = child;
   stdin.on("error", () => {});
-  let isOver = false;
   const { promise: exited, resolve } = Promise.withResolvers<number>();
-  child.on("exit", (code) => {
-    isOver = true;
-    resolve(code ?? KILLED);
-  });
+  child.on("exit", (code) => resolve(code ?? KILLED));
   return {
     output: readNodeStream(child.stdout),
     errors: child.stderr ? readNodeStream(child.stderr) : undefined,
@@ -166,6 +163,6 @@ function spawnOnNode(
     write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
     // Also wait for the exit, because Node does not call the callback of `end` if the process has already exited.
     closeInput: () => Promise.race([new Promise<void>((resolve) => void stdin.end(resolve)), exited.then(() => {})]),
-    kill: (signal) => isOver ? undefined : void child.kill(signal ?? "SIGKILL"),
+    kill: (signal = "SIGKILL") => void child.kill(signal),
   };
 }

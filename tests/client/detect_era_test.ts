@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
-import { advanceUntil, textOf, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, started, textOf, until } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
 import { sentence } from "../support/messages.ts";
 import {
@@ -514,6 +514,39 @@ Deno.test("closing the client kills a process that has stopped reading, although
   // Fixed wait: a process that is still running writes after this time.
   await new Promise((resolve) => setTimeout(resolve, 100));
   assertEquals(alive, last);
+});
+
+Deno.test({
+  name:
+    "closing the client succeeds if the process has exited when the client sends a signal, but has not been reported",
+  ignore: typeof Deno === "undefined", // Only Deno refuses to send a signal to an exited process.
+  async fn() {
+    const { Command } = Deno;
+    const exits: number[] = [];
+    const { pass, open } = gate();
+    Deno.Command = class extends Command {
+      override spawn(): Deno.ChildProcess {
+        const child = super.spawn();
+        const status = child.status.then(async (status) => {
+          exits.push(status.code);
+          await pass;
+          return status;
+        });
+        return Object.defineProperty(child, "status", { value: status });
+      }
+    };
+    try {
+      const client = await connect({ ...toProcess("plain"), exitMs: 100 }, { probeMs: 30_000 });
+      const closing = started(client.close());
+      await until(() => exits.length === 1, "the process exits");
+      // Fixed wait: the client has sent both signals after this time.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      open();
+      await closing;
+    } finally {
+      Deno.Command = Command;
+    }
+  },
 });
 
 Deno.test("connecting fails if the command cannot be started, with its name in the error, or if the process ends silently", async () => {

@@ -130,7 +130,7 @@ const SWEEP_MS = 60_000;
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
-/** Key of a random name that identifies the database file. The first process that opens a file writes the name. */
+/** Key of the random id of the database file. */
 const FILE: DenoKvKey = ["mcp", "file"];
 
 /** A text, or the number of parts in which the text is stored. The keys of the parts contain the random `name`. */
@@ -179,23 +179,26 @@ interface PartOptions {
 
 async function openEngine(open: () => Awaitable<DenoKv>, { signal }: EngineOptions): Promise<DenoKvEngine> {
   const kv = await open();
-  const name = crypto.randomUUID();
-  const value = await repeat(signal, async () => {
-    // Write the name, unless another process has already written a name.
-    await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
-    return { done: (await kv.get(FILE)).value };
-  });
-  const file = new FileWatch(async () => {
+  const id = await repeat(signal, async () => ({ done: await identify(kv) }));
+  const file = new FileWatch(id, async () => {
     const other = await open();
     // If `open` always returns the same database, a replaced file cannot be detected.
-    if (other === kv) return true;
+    if (other === kv) return id;
     try {
-      return (await other.get(FILE)).value === value;
+      return await identify(other);
     } finally {
       other.close();
     }
   });
   return new DenoKvEngine(kv, file);
+}
+
+/** Returns the random id of a database file. The first process that opens a file writes the id. */
+async function identify(kv: DenoKv): Promise<unknown> {
+  const { value } = await kv.get(FILE);
+  if (value !== null) return value;
+  await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, crypto.randomUUID()).commit();
+  return (await kv.get(FILE)).value;
 }
 
 /** An engine that uses one connection to the database. */

@@ -9,21 +9,23 @@ const LOOK_MS = 500;
 
 /** Compares the open file with the file that is now at the same path. */
 export class FileWatch {
-  readonly #isSame: () => Promise<boolean>;
+  readonly #id: unknown;
+  readonly #identify: () => Promise<unknown>;
   #lookAt: number = systemClock.now();
   /**
-   * Whether the first check found the same file. `false` for an in-memory database, which is not checked, because
-   * opening it again always creates another database.
+   * Whether the database is a file. An in-memory database is not checked, because opening it again always creates
+   * another database. `undefined` until the first check.
    */
   #isFile?: boolean;
   #isReplaced = false;
 
   /**
-   * `isSame` opens the database again, and tests whether both connections are to the same database. If `isSame` throws,
-   * the file counts as unchanged.
+   * `id` identifies the open database. `identify` opens the database again, and returns the id that it finds there; it
+   * gives an id to a new database. If `identify` throws, the file counts as unchanged.
    */
-  constructor(isSame: () => Promise<boolean>) {
-    this.#isSame = isSame;
+  constructor(id: unknown, identify: () => Promise<unknown>) {
+    this.#id = id;
+    this.#identify = identify;
   }
 
   /** Throws if an earlier check found that the file was replaced. */
@@ -37,10 +39,12 @@ export class FileWatch {
 
   async #look(): Promise<void> {
     try {
-      const isSame = await this.#isSame();
-      this.#isFile ??= isSame;
+      const found = await this.#identify();
+      // The file may have been replaced before the first check. It is a file if it has the same id when it is opened
+      // once more.
+      this.#isFile ??= found === this.#id || found === await this.#identify();
       if (!this.#isFile) return;
-      this.#isReplaced = !isSame;
+      this.#isReplaced = found !== this.#id;
     } catch {
       // If the file cannot be opened, no process can use another file instead.
     }

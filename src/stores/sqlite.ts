@@ -76,8 +76,7 @@ create table if not exists mcp_values (key text primary key, value text, version
 create table if not exists mcp_logs (log text primary key, last integer, epoch text, due real) without rowid;
 create table if not exists mcp_entries (log text, id integer, token text, value text, primary key (log, id)) without rowid;
 create unique index if not exists mcp_tokens on mcp_entries (log, token);
-create table if not exists mcp_rings (id integer primary key autoincrement, log text);
-create table if not exists mcp_files (id text);`;
+create table if not exists mcp_rings (id integer primary key autoincrement, log text);`;
 
 /** Milliseconds between two checks for log entries by other processes while the store listens. */
 const LOOK_MS = 20;
@@ -110,13 +109,16 @@ class SqliteEngine implements StoreEngine {
     this.#db = db;
     this.#clock = clock;
     db.exec(TABLES);
-    const name = "insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files)";
-    if (!this.#row(FILE)) this.#run(name);
-    const id = this.#row(FILE)?.id;
-    this.#file = new FileWatch(async () => {
+    const id = identify(db);
+    this.#file = new FileWatch(id, async () => {
       const other = await open();
       // If `open` always returns the same database, a replaced file cannot be detected.
-      return other === db || readFile(other) === id;
+      if (other === db) return id;
+      try {
+        return identify(other);
+      } finally {
+        other.close();
+      }
     });
   }
 
@@ -299,10 +301,20 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** Reads the random name of the file. The first process that opens the file writes this name. */
+/** Reads the random id of the file. */
 const FILE = "select id from mcp_files";
+const WRITE_ID = `create table if not exists mcp_files (id text);
+insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files);`;
 
-function readFile(db: SqliteDatabase): unknown {
+/** Returns the random id of a database file. The first process that opens a file writes the id. */
+function identify(db: SqliteDatabase): unknown {
+  const known = readId(db);
+  if (known !== undefined) return known;
+  db.exec(WRITE_ID);
+  return readId(db);
+}
+
+function readId(db: SqliteDatabase): unknown {
   try {
     const row = db.prepare(FILE).get();
     return isRow(row) ? row.id : undefined;
@@ -310,8 +322,6 @@ function readFile(db: SqliteDatabase): unknown {
     // The file is new and has no tables yet.
     if (/no such table/.test(String(error))) return;
     throw error;
-  } finally {
-    db.close();
   }
 }
 

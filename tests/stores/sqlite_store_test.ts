@@ -9,8 +9,8 @@ import process from "node:process";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
-import { until } from "../support/behaviour.ts";
-import { assertKeptByLooks } from "../support/engines.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { assertKeptByLooks, isNew } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
 const databases: Record<string, (path: string) => SqliteDatabase> = {
@@ -104,6 +104,26 @@ for (const [name, open] of Object.entries(databases)) {
       assertEquals((await other.get("both"))?.value, "1");
       await other.close();
     }
+    await store.close();
+  });
+
+  Deno.test(`${name}: a file that was replaced before the first check is opened again`, async () => {
+    const file = `${path}-early.db`;
+    const { pass, open: openGate } = gate();
+    let opens = 0;
+    const store = sqliteStore(async () => {
+      // The first check opens the file for the second time.
+      if (++opens === 2) await pass;
+      return open(file);
+    });
+    await store.set("key", "old", { ttlMs });
+    await until(() => opens === 2, "the first check");
+    for (const end of ["", "-wal", "-shm"]) if (existsSync(file + end)) renameSync(file + end, `${file}.old${end}`);
+    const other = sqliteStore(() => open(file));
+    await other.set("key", "new", { ttlMs });
+    openGate();
+    await until(() => isNew(store), "the new file");
+    await other.close();
     await store.close();
   });
 }

@@ -75,6 +75,15 @@ export async function assertKeptByLooks(store: Store): Promise<void> {
   }, "two looks");
 }
 
+/** Tests whether the value of "key" in a store is "new". Returns `false` while the store is not usable. */
+export async function isNew(store: Store): Promise<boolean> {
+  try {
+    return (await store.get("key"))?.value === "new";
+  } catch {
+    return false;
+  }
+}
+
 /** Opens a store whose lease runs on the clock of a test, so that a busy machine cannot renew the lease too late. */
 export function openOn(clock: Clock, connect: Connect, options: StoreOptions = {}): Store {
   return new CustomStore(connect, options, { isShared: true, isReplaceable: true, clock: new StoreClock(clock) });

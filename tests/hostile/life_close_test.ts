@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
-import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { ask, readReply, toRequest } from "../support/requests.ts";
@@ -41,7 +41,11 @@ function toListen(): RequestInit {
 }
 
 /** Opens `count` connections, streams and calls of each kind, and waits until they are open. */
-async function openAll(url: string, count: number, counts: { readonly started: number }) {
+async function openAll(
+  url: string,
+  count: number,
+  { counts, clock }: { readonly counts: { readonly started: number }; readonly clock: FakeClock },
+) {
   const ended = {
     calls: [] as string[],
     answers: [] as string[],
@@ -62,17 +66,22 @@ async function openAll(url: string, count: number, counts: { readonly started: n
     all.push(follow(ended.streams, { headers: { accept: "text/event-stream", "mcp-session-id": session } }));
     all.push(follow(ended.subscriptions, toListen()));
   }
-  await until(() => counts.started === 2 * count && open === 4 * count, "everything is open");
+  await until(async () => {
+    // The streams of calls open after a time.
+    await clock.advance(10);
+    return counts.started === 2 * count && open === 4 * count;
+  }, "everything is open");
   return { ended, done: Promise.all(all) };
 }
 
 for (const inTime of [true, false]) {
   clean(`50 calls, streams and subscriptions end ${inTime ? "before the deadline" : "at the deadline"}`, async () => {
-    const { open, counts, server } = createHolding({ limits: { calls: { closeMs: inTime ? 10_000 : 300 } } });
+    const clock = fakeClock();
+    const { open, counts, server } = createHolding({ clock, limits: { calls: { closeMs: 300 } } });
     const host = startHttpServer(server.fetch);
     const url = `${host.origin}/mcp`;
     const session = await startSession(url, fetch);
-    const { ended, done } = await openAll(url, 50, counts);
+    const { ended, done } = await openAll(url, 50, { counts, clock });
     const closing = server.close();
     assertEquals(server.close(), closing, "closed twice");
     // Subscriptions end immediately, even while calls are running.
@@ -88,6 +97,7 @@ for (const inTime of [true, false]) {
       assertEquals((await readReply(refused)).error.message, sentence());
     }
     if (inTime) open();
+    else await clock.advance(300);
     await done;
     await closing;
     await server.close();

@@ -14,7 +14,7 @@ import { readAnswer, toRequest } from "../support/requests.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
 /** The lease in tests in which an instance fails, so that the other instances notice the failure soon. */
-const SHORT_LEASE_MS = 300;
+const SHORT_LEASE_MS = 1000;
 /** The lease in all other tests. An instance on a loaded machine must not lose its lease. */
 const LEASE_MS = 60_000;
 const ada = { id: "ada" };

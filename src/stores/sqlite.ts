@@ -301,8 +301,7 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** Reads the random id of the file. */
-const FILE = "select id from mcp_files";
+const READ_ID = "select id from mcp_files";
 const WRITE_ID = `create table if not exists mcp_files (id text);
 insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files);`;
 
@@ -316,7 +315,7 @@ function identify(db: SqliteDatabase): unknown {
 
 function readId(db: SqliteDatabase): unknown {
   try {
-    const row = db.prepare(FILE).get();
+    const row = db.prepare(READ_ID).get();
     return isRow(row) ? row.id : undefined;
   } catch (error) {
     // The file is new and has no tables yet.

@@ -1,12 +1,12 @@
 // `denoKvStore` on a real file fulfils the contract of a store, also across processes. Only Deno has this database.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { type DenoKv, denoKvStore } from "../../src/stores/deno_kv.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
-import { gate, until } from "../support/behaviour.ts";
-import { assertKeptByLooks, isNew } from "../support/engines.ts";
+import { until } from "../support/behaviour.ts";
+import { assertFindsEarlyFile, assertKeptByLooks, isNew, moveDatabase } from "../support/engines.ts";
 
 // Deno has this API only with a flag.
 const { Deno: host } = globalThis as unknown as { readonly Deno?: { openKv?(path: string): Promise<DenoKv> } };
@@ -84,29 +84,14 @@ test("a database in memory, and a database that the connect function returns rep
 
 test("a file that was replaced before the first check is opened again", async () => {
   const path = `${folder}/early.db`;
-  const { pass, open } = gate();
-  let opens = 0;
-  const store = denoKvStore(async () => {
-    // The first check opens the file for the second time.
-    if (++opens === 2) await pass;
-    return await openKv(path);
-  });
-  await store.set("key", "old", { ttlMs });
-  await until(() => opens === 2, "the first check");
-  for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) renameSync(path + end, `${path}.old${end}`);
-  const other = denoKvStore(() => openKv(path));
-  await other.set("key", "new", { ttlMs });
-  open();
-  await until(() => isNew(store), "the new file");
-  await store.close();
-  await other.close();
+  await assertFindsEarlyFile(path, (before) => denoKvStore(() => before().then(() => openKv(path))));
 });
 
 test("a file that was replaced is opened again", async () => {
   const path = `${folder}/replaced.db`;
   const store = denoKvStore(() => openKv(path));
   await store.set("key", "old", { ttlMs });
-  for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) renameSync(path + end, `${path}.old${end}`);
+  moveDatabase(path);
   const other = denoKvStore(() => openKv(path));
   await other.set("key", "new", { ttlMs });
   await until(() => isNew(store), "the new file");

@@ -2,15 +2,15 @@
 // processes.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/test_store.ts";
-import { gate, until } from "../support/behaviour.ts";
-import { assertKeptByLooks, isNew } from "../support/engines.ts";
+import { until } from "../support/behaviour.ts";
+import { assertFindsEarlyFile, assertKeptByLooks, moveDatabase } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
 const databases: Record<string, (path: string) => SqliteDatabase> = {
@@ -87,9 +87,7 @@ for (const [name, open] of Object.entries(databases)) {
     const store = sqliteStore(() => open(file));
     for (const isMade of [true, false]) {
       await store.set("key", "old", { ttlMs });
-      for (const end of ["", "-wal", "-shm"]) {
-        if (existsSync(file + end)) renameSync(file + end, `${file}.${isMade}${end}`);
-      }
+      moveDatabase(file, `${file}.${isMade}`);
       const other = sqliteStore(() => open(file));
       if (isMade) await other.set("key", "new", { ttlMs });
       const read = async () => {
@@ -109,22 +107,7 @@ for (const [name, open] of Object.entries(databases)) {
 
   Deno.test(`${name}: a file that was replaced before the first check is opened again`, async () => {
     const file = `${path}-early.db`;
-    const { pass, open: openGate } = gate();
-    let opens = 0;
-    const store = sqliteStore(async () => {
-      // The first check opens the file for the second time.
-      if (++opens === 2) await pass;
-      return open(file);
-    });
-    await store.set("key", "old", { ttlMs });
-    await until(() => opens === 2, "the first check");
-    for (const end of ["", "-wal", "-shm"]) if (existsSync(file + end)) renameSync(file + end, `${file}.old${end}`);
-    const other = sqliteStore(() => open(file));
-    await other.set("key", "new", { ttlMs });
-    openGate();
-    await until(() => isNew(store), "the new file");
-    await other.close();
-    await store.close();
+    await assertFindsEarlyFile(file, (before) => sqliteStore(() => before().then(() => open(file))));
   });
 }
 

@@ -1,12 +1,13 @@
 // Wraps store engines to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
+import { existsSync, renameSync } from "node:fs";
 import { INTERNALS } from "../../src/core/internals.ts";
 import type { Clock } from "../../src/core/timers.ts";
 import { CustomStore } from "../../src/stores/custom_store.ts";
 import type { Connect } from "../../src/stores/engine_connection.ts";
 import { StoreClock } from "../../src/stores/store_clock.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
-import { until } from "./behaviour.ts";
+import { gate, until } from "./behaviour.ts";
 
 /** A call of an engine's method. */
 export interface Command {
@@ -82,6 +83,36 @@ export async function isNew(store: Store): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** Moves the files of a SQLite database, whose names then begin with `to`. */
+export function moveDatabase(path: string, to = `${path}.old`): void {
+  for (const end of ["", "-wal", "-shm"]) if (existsSync(path + end)) renameSync(path + end, to + end);
+}
+
+/**
+ * Asserts that a store notices that its file was replaced before its first check. `make` creates a store, which calls
+ * `before` before it opens the file.
+ */
+export async function assertFindsEarlyFile(
+  path: string,
+  make: (before: () => Promise<void>) => Store,
+): Promise<void> {
+  const { pass, open } = gate();
+  let opens = 0;
+  const store = make(async () => {
+    // The first check opens the file for the second time.
+    if (++opens === 2) await pass;
+  });
+  await store.set("key", "old", { ttlMs: 60_000 });
+  await until(() => opens === 2, "the first check");
+  moveDatabase(path);
+  const other = make(() => Promise.resolve());
+  await other.set("key", "new", { ttlMs: 60_000 });
+  open();
+  await until(() => isNew(store), "the new file");
+  await store.close();
+  await other.close();
 }
 
 /** Opens a store whose lease runs on the clock of a test, so that a busy machine cannot renew the lease too late. */

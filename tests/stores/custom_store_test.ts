@@ -5,7 +5,7 @@ import type { StoreEngine } from "../../src/server/engine/store.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { gate, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { withTimersOn } from "../support/timers.ts";
@@ -19,6 +19,14 @@ async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Pro
       const value: unknown = Reflect.get(name in own ? own : target, name);
       return typeof value === "function" ? value.bind(name in own ? own : target) : value;
     },
+  });
+}
+
+/** Asserts that an operation exceeds the store's timeout of `ms` milliseconds, on a clock that only this timeout uses. */
+async function timesOut(operation: () => unknown, ms: number): Promise<void> {
+  const clock = fakeClock();
+  await withTimersOn(clock, ms, async () => {
+    await advanceUntil(clock, ms, assertRejects(async () => await operation(), Error, `within ${ms} ms`));
   });
 }
 
@@ -89,8 +97,8 @@ Deno.test("an operation does not run if its engine connects after the timeout", 
   const store = customStore(async () => {
     await first.pass;
     return engine;
-  }, { timeoutMs: 30 });
-  await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error);
+  }, { timeoutMs: 3000 });
+  await timesOut(() => store.set("key", "value", { ttlMs: 1000 }), 3000);
   first.open();
   await turn(5);
   assertEquals(started, 0);
@@ -99,8 +107,8 @@ Deno.test("an operation does not run if its engine connects after the timeout", 
   const other = customStore(async () => {
     await second.pass;
     return engine;
-  }, { timeoutMs: 30 });
-  await assertRejects(async () => await other.subscribe("topic", () => {}), Error);
+  }, { timeoutMs: 3000 });
+  await timesOut(() => other.subscribe("topic", () => {}), 3000);
   second.open();
   await turn(5);
   assertEquals(started, 0);
@@ -244,7 +252,13 @@ Deno.test("a connection attempt that never ends times out, and the store tries a
     signals.push(signal);
     return ++made === 1 ? new Promise<never>(() => {}) : memory[INTERNALS].connect();
   }, { timeoutMs: 30 });
-  await assertRejects(async () => await store.get("key"), Error);
+  const clock = fakeClock();
+  // The timeout of an attempt to connect is five times as long.
+  await withTimersOn(clock, 150, async () => {
+    await timesOut(() => store.get("key"), 30);
+    assertEquals(made, 1);
+    await clock.advance(150);
+  });
   await until(() => gets(store, "key"), "a second attempt");
   assertEquals([made, signals.map(({ aborted }) => aborted)], [2, [true, false]]);
   await store.close();

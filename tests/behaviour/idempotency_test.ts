@@ -196,13 +196,14 @@ for (const [title, options] of Object.entries(stores)) {
 
   behaviour(`a waiting call can be cancelled without ending the first call: ${title}`, async (join) => {
     const { pass, open } = gate();
-    const { pay, calls } = counter(() => pass);
+    const { pay, calls, runs } = counter(() => pass);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
     const first = started(client.callTool("pay", { key: "a" }));
-    await until(() => calls.length === 1, "the first call runs");
+    await until(() => runs.length === 1, "the first call runs");
     const controller = new AbortController();
     const second = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
     await until(() => calls.length === 2, "the second call waits");
+    await fails(client.callTool("pay", { key: "a", amount: 2 }));
     controller.abort();
     await assertRejects(() => second);
     open();

@@ -522,25 +522,29 @@ Deno.test({
   ignore: typeof Deno === "undefined", // Only Deno refuses to send a signal to an exited process.
   async fn() {
     const { Command } = Deno;
-    const exits: number[] = [];
+    const signals: unknown[] = [];
     const { pass, open } = gate();
     Deno.Command = class extends Command {
       override spawn(): Deno.ChildProcess {
         const child = super.spawn();
-        const status = child.status.then(async (status) => {
-          exits.push(status.code);
-          await pass;
-          return status;
+        const { status } = child;
+        const kill = child.kill.bind(child);
+        return Object.defineProperties(child, {
+          status: { value: pass.then(() => status) },
+          kill: {
+            value(signal: Deno.Signal) {
+              signals.push(signal);
+              kill(signal);
+            },
+          },
         });
-        return Object.defineProperty(child, "status", { value: status });
       }
     };
     try {
-      const client = await connect({ ...toProcess("plain"), exitMs: 100 }, { probeMs: 30_000 });
+      const client = await connect({ ...toProcess("plain"), exitMs: 500 }, { probeMs: 30_000 });
       const closing = started(client.close());
-      await until(() => exits.length === 1, "the process exits");
-      // Fixed wait: the client has sent both signals after this time.
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await until(() => signals.length === 2, "the client sends both signals");
+      assertEquals(signals, ["SIGTERM", "SIGKILL"]);
       open();
       await closing;
     } finally {

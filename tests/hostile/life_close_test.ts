@@ -67,7 +67,7 @@ async function openAll(
     all.push(follow(ended.subscriptions, toListen()));
   }
   await until(async () => {
-    // The streams of calls open after a time.
+    // A call gets its stream after a delay on the server's clock.
     await clock.advance(10);
     return counts.started === 2 * count && open === 4 * count;
   }, "everything is open");

@@ -131,17 +131,18 @@ function judge(
   return { passed, skipped: skips.length, failures, skips, cases };
 }
 
-/** Returns the name of a failed test with the command that runs this test alone. */
-export function toFailure(step: Step, { name, file }: Case): string {
-  const words = ALONE[step.runtime ?? "Deno"];
-  return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
-}
-
+/** The commands that run one test, up to its name. */
 const ALONE = {
   Deno: "deno test -A --no-check --filter",
   Bun: "bun test -t",
   Node: "deno task test:node --filter",
 } as const;
+
+/** Returns the name of a failed test with the command that runs this test alone. */
+export function toFailure(step: Step, { name, file }: Case): string {
+  const words = ALONE[step.runtime ?? "Deno"];
+  return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
+}
 
 /** Returns the part of a test runner's output that explains the failures, or the whole output of any other command. */
 export function toExplanation({ kind, runtime = "Deno" }: Step, { output }: Verdict): string {

@@ -30,6 +30,8 @@ export class LagWatch {
    * load code.
    */
   #isWarm = false;
+  /** Whether a call was running at the end of the last period. */
+  #wasRunning = false;
   #quietUntil = -Infinity;
 
   /** Creates a watch. `now` is the time on the monotonic clock, in milliseconds. */
@@ -53,8 +55,10 @@ export class LagWatch {
    */
   tick(now: number, isRunning: boolean): string | undefined {
     const lag = Math.round(now - this.#last - PERIOD_MS - this.#namedMs);
-    const isBusy = this.#isWarm && (isRunning || this.#starts > 0);
+    // A call that has blocked until its end is no longer running.
+    const isBusy = this.#isWarm && (isRunning || this.#wasRunning || this.#starts > 0);
     this.#isWarm ||= this.#starts > 0;
+    this.#wasRunning = isRunning;
     this.#last = now;
     this.#namedMs = this.#starts = 0;
     // Ignore the delay if no call is running. Reloading the file also blocks the event loop, but delays no call.

@@ -39,6 +39,18 @@ Deno.test("a delay is reported only while a call runs or after a call has run", 
   assertEquals(second.pass(600), 500);
 });
 
+Deno.test("a delay at the end of a call is reported, also if the call started in an earlier period", () => {
+  const { watch, pass } = warm();
+  watch.start();
+  assertEquals(pass(100, true), undefined);
+  assertEquals(pass(500), 400);
+  const second = warm();
+  second.watch.start();
+  assertEquals(second.pass(100, true), undefined);
+  assertEquals(second.pass(100), undefined);
+  assertEquals(second.pass(500), undefined);
+});
+
 Deno.test("time that was attributed to a handler is not reported as a delay again", () => {
   const { watch, pass } = warm();
   watch.block(500);

@@ -27,8 +27,16 @@ function findFreePort(): Promise<number> {
   });
 }
 
-/** Waits until a port accepts connections. */
-async function untilListening(port: number, what: string): Promise<void> {
+interface Started {
+  readonly pid: number;
+  readonly isAlive: () => boolean;
+}
+
+/**
+ * Waits until a program accepts connections. There is no time limit, because a runtime downloads packages at its first
+ * start.
+ */
+async function untilListening(port: number, what: string, { isAlive }: Started): Promise<void> {
   const isListening = () =>
     new Promise<boolean>((resolve) => {
       const socket = connect(port, "127.0.0.1").once("connect", () => resolve(true)).once(
@@ -37,16 +45,10 @@ async function untilListening(port: number, what: string): Promise<void> {
       );
       socket.once("connect", () => socket.destroy());
     });
-  for (let left = 200; left; left--) {
-    if (await isListening()) return;
+  while (!await isListening()) {
+    if (!isAlive()) throw new Error(`Cannot start ${what}: the program has ended`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new Error(`Cannot start ${what}: nothing listens on port ${port} after ten seconds`);
-}
-
-interface Started {
-  readonly pid: number;
-  readonly isAlive: () => boolean;
 }
 
 function start(command: string, args: readonly string[], env: Record<string, string> = {}): Started {
@@ -83,7 +85,7 @@ async function startInstance(runtime: string, number: number, env: Record<string
   const name = `instance ${number} on ${runtime}`;
   const command = [...runtime === "deno" ? ["run", "-A", "--quiet"] : [], tool, `${here}server.ts`];
   const started = start(runtime, [...command, "--http", "--port", `${port}`], { ...env, INSTANCE: name });
-  await untilListening(port, name);
+  await untilListening(port, name, started);
   return { ...started, name, port };
 }
 
@@ -120,8 +122,8 @@ process.once("SIGINT", () => stop(0));
 process.once("SIGTERM", () => stop(0));
 
 const redisPort = await findFreePort();
-start("redis-server", ["--port", `${redisPort}`, "--bind", "127.0.0.1", "--dir", folder, "--save", ""]);
-await untilListening(redisPort, "Redis").catch((error) => fail(error.message));
+const redis = start("redis-server", ["--port", `${redisPort}`, "--bind", "127.0.0.1", "--dir", folder, "--save", ""]);
+await untilListening(redisPort, "Redis", redis).catch((error) => fail(error.message));
 
 const env = { REDIS_URL: `redis://127.0.0.1:${redisPort}`, MCP_SECRET: crypto.randomUUID() };
 const starting = RUNTIMES.map((runtime, i) => startInstance(runtime, i + 1, env));

@@ -6,7 +6,8 @@ import { connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { until } from "../support/behaviour.ts";
-import { findFreePort, start } from "../support/processes.ts";
+import { system, withFolder } from "../support/folder.ts";
+import { findFreePort, run, start } from "../support/processes.ts";
 import { missingRedis } from "../support/redis/server.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { runtimes } from "../support/runtimes.ts";
@@ -71,4 +72,16 @@ for (const { name: runtime, file: command } of runtimes) {
     await running.finished;
     await until(() => pids.every((pid) => !isAlive(pid)), "the other instances have ended");
   }, { ignore });
+}
+
+for (const { name: runtime, file: command } of runtimes) {
+  testProcesses(`the command reports on ${runtime} that one of its programs has ended`, async () => {
+    await withFolder({ "redis-server": "#!/bin/sh\necho out of memory >&2\nexit 3\n" }, async (folder) => {
+      await system("chmod", "+x", `${folder}/redis-server`);
+      const env = { PATH: `${folder}:${process.env.PATH}` };
+      const { code, stderr } = await run([...command, "examples/cluster/main.ts"], { env });
+      assertEquals(code, 1);
+      assertMatch(stderr, /out of memory\n+Cannot start Redis: the program has ended/);
+    });
+  });
 }

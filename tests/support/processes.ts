@@ -92,7 +92,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
     await listened;
     await writer.close().catch(() => {});
     const text = await stdout;
-    await Deno.remove(home, { recursive: true });
+    await removeHome(home);
     return { code, stdout: text, stderr: stderr.replace(ABOUT_PACKAGES, "") + note };
   })();
 
@@ -115,6 +115,18 @@ export async function start(words: readonly string[], options: RunOptions = {}):
       await finished;
     },
   };
+}
+
+/** Removes a home folder. A program may leave processes that write into the folder until they have ended too. */
+async function removeHome(home: string): Promise<void> {
+  for (let left = 100;; left--) {
+    try {
+      return await Deno.remove(home, { recursive: true });
+    } catch (error) {
+      if (!left || !String(error).includes("not empty")) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100)); // Fixed wait: the other processes are unknown.
+    }
+  }
 }
 
 /** Runs a program, and waits until it has exited. */

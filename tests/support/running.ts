@@ -49,10 +49,19 @@ export function track(path: string, name: string, run: Run): Run {
     try {
       await run(t);
       for (const end of running.atEnd) end();
+    } catch (error) {
+      throw toShown(error);
     } finally {
       state.running = undefined;
     }
   };
+}
+
+/** Returns an error that test runners show as a whole. They do not show the two errors of a `SuppressedError`. */
+function toShown(error: unknown): unknown {
+  if (!(error instanceof Error && error.name === "SuppressedError")) return error;
+  const { error: later, suppressed } = error as SuppressedError; // The cast is safe, because of the name.
+  return new AggregateError([toShown(suppressed), later], "The test has failed, and so has its cleanup");
 }
 
 /** Returns the line of a test file that calls the current function. */

@@ -323,6 +323,9 @@ Deno.test({
 Deno.test({
   name: "the committed bundle of the apps script is current, and has at most 4 KiB",
   ignore: !isDeno, // the bundler and the files are Deno's
+  // The process of the bundler ends only after the test.
+  sanitizeOps: false,
+  sanitizeResources: false,
   async fn() {
     const { BRIDGE, bundleBridge } = await import("../release/app_bridge.ts");
     try {

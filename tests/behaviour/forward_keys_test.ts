@@ -30,10 +30,16 @@ async function openUpstream(
   stack.defer(() => server.close());
   const client = stack.use(await connect(server, { era: "modern", capabilities: CAPABILITIES }));
   const pending = new Set<Promise<unknown>>();
-  // The handler runs again after each question, so the requests of its last run may still be pending.
-  stack.defer(async () => void await Promise.allSettled(pending));
+  let isOver = false;
+  // The handler runs again after each question, so the requests of its earlier runs may still be pending.
+  stack.defer(async () => {
+    isOver = true;
+    await Promise.allSettled(pending);
+  });
   return {
     request(...args: Parameters<typeof client.request>) {
+      // A run that has asked a question may also send its next request only now. Nobody waits for the response.
+      if (isOver) return new Promise<never>(() => {});
       const response = client.request(...args);
       pending.add(response);
       return response;

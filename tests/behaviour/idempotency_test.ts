@@ -15,6 +15,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const ada = { id: "ada" };
 const input = z.object({ key: z.string().optional(), amount: z.number().default(1) });
@@ -538,7 +539,7 @@ Deno.test("a server with other output guards refuses to repeat a call", async ()
     const keyed = [...use, idempotent<{ key?: string }>(({ key }) => key)];
     const pay = tool({ name: "pay", input, use: keyed, run: () => `paid ${++runs}` });
     const secret = "a secret of at least thirty-two characters";
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store, secret });
+    const server = closeAtEnd(createServer({ name: "s", version: "1.0.0", handlers: [pay], store, secret }));
     return await connectTest(server, { principal: ada });
   };
   await using open = await start([]);

@@ -8,6 +8,7 @@ import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
@@ -117,7 +118,7 @@ behaviour("prompts and resources are checked like tools", async (join) => {
 
 Deno.test("development: true enables the warnings without a test kit, and development: false disables them in the test kit", async () => {
   const warnOf = async (development: boolean) => {
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
+    const server = closeAtEnd(createServer({ name: "s", version: "1.0.0", handlers: [noisy], development }));
     if (development) listEndpoints(server)[0].develop();
     return await collectWarnings(async () => {
       await using connected = await connectTest(server, client);

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -264,7 +265,8 @@ behaviour("errors and timeouts appear in the state of their task", async (connec
 
 Deno.test("a missing Mcp-Name header is refused before a missing capability", async () => {
   const { handlers } = setUp(() => "x");
-  await using client = await connectTest(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
+  const server = closeAtEnd(createServer({ name: "t", version: "1", handlers }));
+  await using client = await connectTest(server, { transport: "http" });
   const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), McpError);
   assertEquals([error.code, error.status], [-32021, 400]);
   const headers = { "mcp-name": null };

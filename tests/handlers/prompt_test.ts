@@ -6,9 +6,10 @@ import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
-  return createServer({ name: "test", version: "1.0.0", handlers });
+  return closeAtEnd(createServer({ name: "test", version: "1.0.0", handlers }));
 }
 
 const review = prompt({
@@ -115,7 +116,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every argumen
       return `${sum} ${isLoud} ${text.length}`;
     },
   });
-  const server = createServer({ name: "t", version: "1.0.0", handlers: [coerced] });
+  const server = closeAtEnd(createServer({ name: "t", version: "1.0.0", handlers: [coerced] }));
   await using client = await connectTest(server);
   assertEquals((await client.request("prompts/list")).prompts, [{
     name: "coerced",
@@ -218,7 +219,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
     tool: new ToolError("No ink"),
     other: secret,
   };
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "test",
     version: "1.0.0",
     observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
@@ -233,7 +234,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
       // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),
     ],
-  });
+  }));
   const failure = (kind: string) => fail(server, "prompts/get", { name: "throws", arguments: { kind } });
   assertEquals(await failure("mcp"), { code: -32001, message: "Cannot write: not today", data: { until: "Monday" } });
   assertEquals(await failure("tool"), { code: -32603, message: "No ink" });
@@ -284,12 +285,12 @@ Deno.test("middleware runs around a prompt, after the prompt's arguments were va
 });
 
 Deno.test("lists of prompts are paginated", async () => {
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "test",
     version: "1.0.0",
     limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: ["a", "b", "c"].map((name) => prompt({ name, run: () => "" })),
-  });
+  }));
   const first = await call(server, "prompts/list");
   const second = await call(server, "prompts/list", { cursor: first.nextCursor });
   assertEquals([first.prompts.length, second.prompts, second.nextCursor], [2, [{ name: "c" }], undefined]);
@@ -339,12 +340,12 @@ Deno.test("a test can run a prompt without a server", () => {
 
 Deno.test("a prompt can ask the client, and use the answer", async () => {
   const reported: unknown[] = [];
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "test",
     version: "1.0.0",
     observer: { fault: ({ error }) => reported.push(error) },
     handlers: [prompt({ name: "where", run: async (_, ctx) => (await ctx.roots()).map((root) => root.uri).join() })],
-  });
+  }));
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
   const asked = await call(server, "prompts/get", { name: "where", _meta });
   assertEquals(asked.resultType, "input_required");

@@ -14,6 +14,7 @@ import { behaviour } from "../support/behaviour.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../support/std.ts";
 import { startCost } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 interface Given {
   readonly lenientArguments?: boolean;
@@ -508,7 +509,7 @@ Deno.test("output: a shape determines the types of run and of a typed client", a
     output: { n: z.number() },
     run: ({ n }) => ({ n: n / 2 }),
   });
-  const server = createServer({ name: "t", version: "1", handlers: [half] });
+  const server = closeAtEnd(createServer({ name: "t", version: "1", handlers: [half] }));
   await using client = await connect<typeof server>(server);
   const { structuredContent } = await client.callTool("half", { n: 4 });
   const n: number | undefined = structuredContent?.n;

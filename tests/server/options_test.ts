@@ -61,6 +61,7 @@ import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 /** Options without a type check, as in plain JavaScript. */
 // deno-lint-ignore no-explicit-any
@@ -499,7 +500,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     mayRepeat: ["a.b"],
   }]],
   "./testing connectTest": [
-    [async (options) => await (await connectTest(server, options)).close(), {
+    [async (options) => await (await connectTest(closeAtEnd(createServer(about)), options)).close(), {
       era: "modern",
       transport: "memory",
       path: "/mcp",
@@ -508,7 +509,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       roots: [],
     }],
     [async (options) => {
-      await using client = await connectTest(server);
+      await using client = await connectTest(closeAtEnd(createServer(about)));
       await client.request("server/discover", {}, options);
     }, { id: 7, rounds: true, timeoutMs: 5000 }],
   ],

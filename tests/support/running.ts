@@ -1,4 +1,5 @@
 // Tells which test runs, and in which file and line it was registered. Deno's test runner does not tell its tests.
+import { readFileSync } from "node:fs";
 import { runInThisContext } from "node:vm";
 
 /** A test that runs. */
@@ -6,8 +7,8 @@ export interface RunningTest {
   /** The path of the test file, relative to the project, such as `tests/auth/schemes_test.ts`. */
   readonly file: string;
   readonly name: string;
-  /** Functions that run after the test has passed. A function that throws fails the test. */
-  readonly atEnd: (() => void)[];
+  /** Functions that run one after another after the test has passed. A function that throws fails the test. */
+  readonly atEnd: (() => unknown)[];
 }
 
 type Run = (t: unknown) => unknown;
@@ -29,6 +30,14 @@ export function getRunningTest(): RunningTest | undefined {
   return state.running;
 }
 
+/** Closes a server at the end of the running test. Returns the server. */
+export function closeAtEnd<S extends { close(): Promise<void> }>(server: S): S {
+  const test = getRunningTest();
+  if (!test) throw new Error("Cannot close the server at the end of a test: no test runs");
+  test.atEnd.push(() => server.close());
+  return server;
+}
+
 /** Returns the tests that have been registered so far. */
 export function listRegistered(): readonly Pick<RunningTest, "file" | "name">[] {
   return state.registered;
@@ -48,7 +57,7 @@ export function track(path: string, name: string, run: Run): Run {
     state.running = running;
     try {
       await run(t);
-      for (const end of running.atEnd) end();
+      for (const end of running.atEnd) await end();
     } catch (error) {
       throw toShown(error);
     } finally {
@@ -72,6 +81,19 @@ function findLine(): { readonly url: string; readonly line: number } {
   throw new Error("Cannot register a test: no file whose name ends in _test.ts registers it");
 }
 
+/**
+ * Options that make a test fail if it leaves timers, operations or resources behind. All tests of a file with behaviours
+ * have them, because what another test leaves behind would fail a later behaviour by chance.
+ */
+const STRICT = { sanitizeOps: true, sanitizeResources: true };
+const strictFiles = new Map<string, boolean>();
+
+function isStrict(url: string): boolean {
+  const known = strictFiles.get(url) ?? /\bbehaviour\(/.test(readFileSync(new URL(url), "utf8"));
+  strictFiles.set(url, known);
+  return known;
+}
+
 /** Tracks the tests that a function such as `Deno.test` registers. */
 function wrap(register: Register): Register {
   return (...args) => {
@@ -83,7 +105,7 @@ function wrap(register: Register): Register {
     // Deno reports a test at the position of the call that registers it. This script has the name and the line of the
     // test file; a call in this file would be the position of every test.
     const add = runInThisContext("(register, test) => register(test)", { filename: url, lineOffset: line - 1 });
-    return add(register, { ...definition, name, fn: track(url, name, run) });
+    return add(register, { ...isStrict(url) && STRICT, ...definition, name, fn: track(url, name, run) });
   };
 }
 

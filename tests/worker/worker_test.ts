@@ -438,7 +438,10 @@ Deno.test("work that a handler leaves running does not affect the next call of i
   assertEquals([first.progress, second.progress], [[], []]);
 });
 
-Deno.test("an error that a handler causes after its call does not fail a later call", async () => {
+/** Options of tests whose thread waits for further calls after the test. */
+const leavesThread = { sanitizeOps: false, sanitizeResources: false };
+
+Deno.test("an error that a handler causes after its call does not fail a later call", leavesThread, async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 60_000 });
   await countErrors(async (count) => {
     assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
@@ -505,7 +508,7 @@ Deno.test("if no further thread can be created, every waiting call gets an error
   }
 });
 
-Deno.test("calls that are cancelled while their thread starts do not each start a thread", async () => {
+Deno.test("calls that are cancelled while their thread starts do not each start a thread", leavesThread, async () => {
   const { Worker } = globalThis;
   let started = 0;
   globalThis.Worker = class extends Worker {

@@ -46,7 +46,7 @@ async function untilListening(port: number, what: string, { isAlive }: Started):
       socket.once("connect", () => socket.destroy());
     });
   while (!await isListening()) {
-    if (!isAlive()) throw new Error(`Cannot start ${what}: the program has ended`);
+    if (!isAlive()) throw new Error(`Cannot start ${what}: the program has ended; see its errors above`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -56,7 +56,8 @@ function start(command: string, args: readonly string[], env: Record<string, str
   let isAlive = true;
   let errors = "";
   child.stderr.on("data", (text) => errors += text);
-  child.once("exit", (code) => {
+  // Not `exit`, after which a part of the errors may still arrive.
+  child.once("close", (code) => {
     isAlive = false;
     if (code) console.error(errors);
   });

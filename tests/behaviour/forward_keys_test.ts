@@ -38,7 +38,7 @@ async function openUpstream(
   });
   return {
     request(...args: Parameters<typeof client.request>) {
-      // A run that has asked a question may also send its next request only now. Nobody waits for the response.
+      // An earlier run may send its request only now, when nobody waits for the response any more.
       if (isOver) return new Promise<never>(() => {});
       const response = client.request(...args);
       pending.add(response);

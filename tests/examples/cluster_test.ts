@@ -81,7 +81,7 @@ for (const { name: runtime, file: command } of runtimes) {
       const env = { PATH: `${folder}:${process.env.PATH}` };
       const { code, stderr } = await run([...command, "examples/cluster/main.ts"], { env });
       assertEquals(code, 1);
-      assertMatch(stderr, /out of memory\n+Cannot start Redis: the program has ended/);
+      assertMatch(stderr, /out of memory\n+Cannot start Redis: the program has ended; see its errors above/);
     });
   });
 }

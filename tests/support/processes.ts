@@ -1,4 +1,5 @@
 // Starts programs as a user does, in an empty home folder, and reads their output.
+import { until } from "./behaviour.ts";
 
 /** Where and how to run a program. */
 export interface RunOptions {
@@ -117,16 +118,19 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   };
 }
 
-/** Removes a home folder. A program may leave processes that write into the folder until they have ended too. */
+/** Removes a home folder. Processes that the program has left may write into the folder until they have ended too. */
 async function removeHome(home: string): Promise<void> {
-  for (let left = 100;; left--) {
+  let problem: unknown;
+  const remove = async () => {
     try {
-      return await Deno.remove(home, { recursive: true });
+      await Deno.remove(home, { recursive: true });
+      return true;
     } catch (error) {
-      if (!left || !String(error).includes("not empty")) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100)); // Fixed wait: the other processes are unknown.
+      problem = error;
+      return false;
     }
-  }
+  };
+  await until(remove, `${home} is removed`, () => problem);
 }
 
 /** Runs a program, and waits until it has exited. */

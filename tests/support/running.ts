@@ -1,6 +1,7 @@
 // Tells which test runs, and in which file and line it was registered. Deno's test runner does not tell its tests.
 import { readFileSync } from "node:fs";
 import { runInThisContext } from "node:vm";
+import { BEHAVIOURS } from "./tiers.ts";
 
 /** A test that runs. */
 export interface RunningTest {
@@ -86,10 +87,11 @@ function findLine(): { readonly url: string; readonly line: number } {
  * have them, because what another test leaves behind would fail a later behaviour by chance.
  */
 const STRICT = { sanitizeOps: true, sanitizeResources: true };
+/** Whether a test file has behaviours, by its URL. */
 const strictFiles = new Map<string, boolean>();
 
 function isStrict(url: string): boolean {
-  const known = strictFiles.get(url) ?? /\bbehaviour\(/.test(readFileSync(new URL(url), "utf8"));
+  const known = strictFiles.get(url) ?? BEHAVIOURS.test(readFileSync(new URL(url), "utf8"));
   strictFiles.set(url, known);
   return known;
 }

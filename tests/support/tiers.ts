@@ -81,9 +81,11 @@ export function toTier(path: string): Exclude<Tier, "weekly"> {
   return entries.length ? "slow" : "fast";
 }
 
-/** Tests whether a file registers behaviours, which run in fewer combinations in the fast tier. */
+/** Occurs in the text of files that register behaviours, which run in fewer combinations in the fast tier. */
+export const BEHAVIOURS = /\b(?:behaviour|listWaysIn)\(/;
+
 export async function hasWays(path: string): Promise<boolean> {
-  return /\b(?:behaviour|listWaysIn)\(/.test(await Deno.readTextFile(new URL(path, root)));
+  return BEHAVIOURS.test(await Deno.readTextFile(new URL(path, root)));
 }
 
 /** Tests whether a file of the slow tier is in one of the folders whose tests start processes of both runtimes. */

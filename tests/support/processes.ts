@@ -150,12 +150,17 @@ function countIds(text: string): number {
 }
 
 /**
- * Returns a port on which nothing listens. The port lies below the ports that operating systems give to outgoing
- * connections and to listeners without a port, so that no other process gets it before the caller uses it.
+ * Returns a random port below the ports that operating systems give to outgoing connections and to listeners without a
+ * port, so that no other process gets the port while nothing listens on it.
  */
+export function pickPort(): number {
+  return 10_240 + Math.floor(Math.random() * 22_000);
+}
+
+/** Returns a port like {@linkcode pickPort}, on which nothing listens. Deno only. */
 export function findFreePort(): number {
   for (;;) {
-    const port = 10_240 + Math.floor(Math.random() * 22_000);
+    const port = pickPort();
     try {
       using listener = Deno.listen({ hostname: "127.0.0.1", port });
       return listener.addr.port;

@@ -3,6 +3,7 @@ import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from 
 import { SignInError } from "../../../src/client/oauth/errors.ts";
 import { loopback, type SignInAttempt } from "../../../src/client/oauth/oauth.ts";
 import { sentence } from "../../support/messages.ts";
+import { pickPort } from "../../support/processes.ts";
 
 const page = (state: string) => ({
   url: `https://login.example.com/authorize?state=${state}`,
@@ -97,9 +98,22 @@ Deno.test("the loopback server stops listening if the sign-in is aborted or its 
   assertEquals(await isClosed(blind), true);
 });
 
+/** Starts a sign-in on a port that no other process gets after the sign-in. */
+async function startOnPort(): Promise<{ readonly port: number; readonly attempt: SignInAttempt }> {
+  for (;;) {
+    const port = pickPort();
+    try {
+      return { port, attempt: await loopback({ port, open: () => {} })(begun) };
+    } catch (error) {
+      // Another process listens on this port.
+      if (!(error instanceof SignInError)) throw error;
+    }
+  }
+}
+
 Deno.test("the port option sets the port, and a sign-in fails if the port is in use", async () => {
-  const attempt = await start();
-  const port = Number(new URL(attempt.redirectUri).port);
+  const { port, attempt } = await startOnPort();
+  assertEquals(attempt.redirectUri, `http://127.0.0.1:${port}/callback/a1`);
   await assertRejects(async () => await loopback({ port, open: () => {} })(begun), SignInError, `127.0.0.1:${port}`);
   await attempt.end();
   const chosen = await loopback({ port, open: () => {} })(begun);

@@ -2,7 +2,7 @@
  * Ends a request when its signal aborts or its timeout expires, no matter what the request is waiting for: a response,
  * a user's answer, an extension that finishes the result, or middleware.
  */
-import { startTimer } from "../core/kit/timer.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 
 export interface DeadlineOptions {
   /** The method of the request, for error messages. */
@@ -73,8 +73,8 @@ export function startPatientTimer(ms: number, waitedMs: () => number, onTime: ()
     const waited = waitedMs() - counted;
     if (!waited) return onTime();
     counted += waited;
-    stopTimer = startTimer(Math.max(waited, LOOK_MS), look);
+    stopTimer = startResponseTimer(Math.max(waited, LOOK_MS), look);
   };
-  let stopTimer = startTimer(ms, look);
+  let stopTimer = startResponseTimer(ms, look);
   return () => stopTimer();
 }

@@ -11,7 +11,7 @@ import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
-import { startTimer } from "../core/kit/timer.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerInfo, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 import { explain, toShown } from "./shown.ts";
@@ -174,7 +174,7 @@ class LegacyProtocol implements Protocol {
     const { channel } = this.#rpc;
     if (this.#codec.sessionId === undefined || !channel.endSession) return;
     const late = new AbortController();
-    const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
+    const stopTimer = startResponseTimer(END_SESSION_MS, () => late.abort());
     const ending = channel.endSession({ headers: this.#codec.toHeaders(), signal: late.signal }).finally(stopTimer);
     // Ignore an error, because the server ends an idle session itself.
     if (this.#options.recovers) await ending.catch(() => {});

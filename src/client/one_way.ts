@@ -3,7 +3,7 @@
  * cause such messages without end, for example with pings. So they must not hold connections, fill the memory, or
  * involve the user.
  */
-import { startTimer } from "../core/kit/timer.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message } from "./message.ts";
 import { isStream, readStart } from "./response_text.ts";
@@ -46,7 +46,7 @@ export class OneWayPosts {
     const late = new AbortController();
     const state =
       `Cannot send the message: the server did not accept it within ${ACCEPT_MS} ms; check that the server responds to notifications`;
-    const stopTimer = startTimer(ACCEPT_MS, () => late.abort(new DOMException(state, "TimeoutError")));
+    const stopTimer = startResponseTimer(ACCEPT_MS, () => late.abort(new DOMException(state, "TimeoutError")));
     const either = AbortSignal.any([signal, late.signal]);
     try {
       return await this.#slots.run(async () => await readAcceptance(await post(either), either), either);

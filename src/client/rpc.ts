@@ -15,7 +15,7 @@ import type { Message, Notification } from "./message.ts";
 import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { withFailure } from "../core/kit/failure.ts";
-import { startTimer } from "../core/kit/timer.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
 import type { ClientCapabilities } from "../core/protocol/types.ts";
 import type { Held } from "./subscription.ts";
@@ -45,8 +45,8 @@ export interface RequestOptions extends AnswerOptions {
   readonly signal?: AbortSignal;
   /**
    * Timeout of the request in milliseconds. The timeout includes the time for which the client waits for the server,
-   * for a user who answers an elicitation, and for an extension that finishes the result. Defaults to `timeoutMs` of
-   * `connect`.
+   * for a user who answers an elicitation, and for an extension that finishes the result. If this process is blocked
+   * when the time is over, it waits once more, at most for the same time. Defaults to `timeoutMs` of `connect`.
    */
   readonly timeoutMs?: number;
   /** Additional HTTP headers. A header replaces a header with the same name, and `null` removes a header. */
@@ -508,7 +508,10 @@ class ChannelRpc implements Rpc {
     }
     for (const running of this.#running) {
       if (running.id !== id) continue;
-      running.stopTimer = startTimer(RESULT_MS, () => running.stop.abort(new DOMException(ENDED, "AbortError")));
+      running.stopTimer = startResponseTimer(
+        RESULT_MS,
+        () => running.stop.abort(new DOMException(ENDED, "AbortError")),
+      );
     }
   }
 

@@ -14,7 +14,7 @@ import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
-import { startTimer } from "../core/kit/timer.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
@@ -115,7 +115,7 @@ async function findStream(
 ): Promise<Open | undefined> {
   const late = new AbortController();
   const state = "Cannot get the URL for messages: the server did not send the URL within the timeout (timeoutMs)";
-  const stopTimer = startTimer(
+  const stopTimer = startResponseTimer(
     timeoutMs ?? DEFAULT_TIMEOUT_MS,
     () => late.abort(new DOMException(state, "TimeoutError")),
   );

@@ -79,6 +79,10 @@ export class Ticker {
     this.isPerRequest = workers && clock === systemClock;
   }
 
+  now(): number {
+    return this.clock.now();
+  }
+
   /** Number of scheduled sweeps and timeouts. */
   get size(): number {
     return this.#sweeps.size + this.#timeouts.size;

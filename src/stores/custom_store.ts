@@ -27,8 +27,8 @@ import { type StoreParts, UserView } from "./user_view.ts";
 /** Options of a store, each of which is optional. */
 export interface StoreOptions {
   /**
-   * Timeout of an operation, in milliseconds. The timeout of an attempt to connect is five times as long. Defaults to
-   * 1000.
+   * Timeout of an operation, in milliseconds. The timeout of an attempt to connect is five times as long. If the process
+   * is blocked when the time is over, it waits once more, at most for the same time. Defaults to 1000.
    */
   readonly timeoutMs?: number;
   /**

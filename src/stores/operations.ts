@@ -29,6 +29,7 @@ import type {
   TopicListener,
 } from "../server/engine/store.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { toBusy } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import { isWithin } from "../core/protocol/weight.ts";
@@ -541,7 +542,7 @@ export class Operations {
       this.#fail(engine, { user, operation }, error);
       end(error);
     };
-    const stop = systemClock.start(() => fail(end), timeoutMs);
+    const stop = startResponseTimer(timeoutMs, () => fail(end));
     if (isCounted) this.#pending++;
     if (account && !hasSlot) slots?.acquire(account);
     this.#running.add(end);

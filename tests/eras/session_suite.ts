@@ -78,7 +78,9 @@ async function isGood(held: Held, id: string, principal?: unknown): Promise<bool
 }
 
 async function end(held: Held, id: string): Promise<number> {
-  return (await send(held, id, undefined, { method: "DELETE" })).status;
+  const response = await send(held, id, undefined, { method: "DELETE" });
+  assert(response.status !== 503, await response.text());
+  return response.status;
 }
 
 /** Runs a function while each unseal operation takes `ms` milliseconds of the clock. */

@@ -98,6 +98,7 @@ Deno.test("deadline: without a limit, settles like the work, which can be a plai
 Deno.test("deadline: passes the time and `background` to the clock, and shortens long times", async () => {
   const started: unknown[] = [];
   const clock = {
+    now: () => 0,
     start(_job: () => void, ms: number, options?: { readonly background?: boolean }) {
       started.push([ms, options?.background]);
       return () => void started.push("stopped");

@@ -10,7 +10,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
+import { type Faults, startStore, type StoreProcess, TIMEOUT_MS } from "../support/store_client.ts";
 import { readReply } from "../support/requests.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -156,6 +156,7 @@ const stores: Readonly<Record<string, () => Store>> = {
 function openProcess(faults: Faults): Store {
   return customStore(async () => await (await (running ??= startStore())).open({ ...faults })[INTERNALS].connect(), {
     pollMs: 100,
+    timeoutMs: TIMEOUT_MS,
   });
 }
 

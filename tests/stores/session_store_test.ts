@@ -2,12 +2,15 @@
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { testSessions } from "../eras/session_suite.ts";
-import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
+import { type Faults, startStore, type StoreProcess, TIMEOUT_MS } from "../support/store_client.ts";
 
 let running: Promise<StoreProcess> | undefined;
 
 function makeStore(faults: Faults): () => Store {
-  return () => customStore(async () => await (await (running ??= startStore())).open(faults)[INTERNALS].connect());
+  return () =>
+    customStore(async () => await (await (running ??= startStore())).open(faults)[INTERNALS].connect(), {
+      timeoutMs: TIMEOUT_MS,
+    });
 }
 
 const memory = memoryStore();

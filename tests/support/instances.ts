@@ -10,16 +10,11 @@ import type { Store } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { CLIENTS as POSTGRES_CLIENTS } from "./postgres/clients.ts";
 import { random } from "./random.ts";
+import { TIMEOUT_MS } from "./store_client.ts";
 import { CLIENTS } from "./redis/clients.ts";
 
 /** Whether behaviours run on several instances. */
 export const hasInstances = process.env.INSTANCES !== undefined;
-
-/**
- * The timeout is long, because a loaded machine responds late, and because instances miss changes while the store does
- * not respond.
- */
-const TIMEOUT_MS = 20_000;
 
 const SECRET = "a secret of at least thirty-two characters";
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));

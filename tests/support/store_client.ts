@@ -1,6 +1,4 @@
 // Starts a store in another process, and connects to this store.
-import { bun, deno } from "../../src/core/runtime.ts";
-import { startChild } from "../../src/testing/http_server.ts";
 import {
   customStore,
   type EngineOptions,
@@ -8,6 +6,13 @@ import {
   type StoreEngine,
   type StoreOptions,
 } from "../../src/stores/stores.ts";
+import { startHttpProcess } from "./http_process.ts";
+
+/**
+ * Milliseconds for the timeout of store operations. It is long, because a loaded machine responds late, and because
+ * instances miss changes while the store does not respond.
+ */
+export const TIMEOUT_MS = 20_000;
 
 /** Faults that the store process injects into the commands of a connection. */
 export interface Faults {
@@ -35,29 +40,14 @@ export interface StoreProcess extends AsyncDisposable {
 
 /** Starts a store in another process. */
 export async function startStore(): Promise<StoreProcess> {
-  const path = new URL("store_process.ts", import.meta.url).pathname;
-  const words = deno ? [deno.execPath(), "run", "-A", "--quiet", "--no-check", path] : [bun?.argv[0] ?? "bun", path];
-  const child = startChild(words);
-  const reader = child.output.pipeThrough(new TextDecoderStream()).getReader();
-  let origin = "";
-  while (!origin.endsWith("\n")) {
-    const { value, done } = await reader.read();
-    if (done) throw new Error(`The store process has ended: ${await new Response(child.errors).text()}`);
-    origin += value;
-  }
-  origin = origin.trim();
+  const { origin, [Symbol.asyncDispose]: end } = await startHttpProcess(new URL("store_process.ts", import.meta.url));
   return {
-    open: (faults = {}, options = {}) => customStore(() => connect(origin, faults), { pollMs: 200, ...options }),
+    open: (faults = {}, options = {}) =>
+      customStore(() => connect(origin, faults), { pollMs: 200, timeoutMs: TIMEOUT_MS, ...options }),
     async restart() {
       await (await fetch(`${origin}/restart`)).text();
     },
-    async [Symbol.asyncDispose]() {
-      child.kill();
-      await child.exited;
-      await reader.cancel();
-      await child.errors?.cancel();
-      await child.closeInput().catch(() => {}); // This fails if the process has already ended.
-    },
+    [Symbol.asyncDispose]: end,
   };
 }
 

@@ -13,7 +13,7 @@ import { readPresetAnswers } from "./preset_answers.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
 import { clearStatus, reportLine, showStatus } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { startTimer } from "../../core/kit/timer.ts";
+import { startResponseTimer } from "../../core/kit/timer.ts";
 
 /** The lowest exit code of a command that ended because of a signal. */
 const FIRST_SIGNAL_CODE = 128;
@@ -139,7 +139,7 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
 
   function restart(): void {
     stopTimer();
-    if (requests && !pauses) stopTimer = startTimer(ms, () => controller.abort(reason));
+    if (requests && !pauses) stopTimer = startResponseTimer(ms, () => controller.abort(reason));
   }
 
   async function countWhile<T>(request: () => Promise<T>): Promise<T> {

@@ -6,7 +6,7 @@ import { readEvents, readMessageEvent } from "../../core/kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 import { isObject } from "../../core/kit/json.ts";
-import { startTimer } from "../../core/kit/timer.ts";
+import { startResponseTimer } from "../../core/kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
 import { MODERN } from "../protocol.ts";
@@ -121,7 +121,7 @@ export async function open(
   const all = new Headers(endpoint.headers);
   for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
   const controller = new AbortController();
-  const stopTimer = startTimer(timeoutMs, () => controller.abort(toTimeoutError(timeoutMs)));
+  const stopTimer = startResponseTimer(timeoutMs, () => controller.abort(toTimeoutError(timeoutMs)));
   const signal = endpoint.signal ? AbortSignal.any([controller.signal, endpoint.signal]) : controller.signal;
   const close = () => {
     stopTimer();

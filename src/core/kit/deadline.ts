@@ -1,13 +1,7 @@
 /**
  * Waits that end at a limit: after a time, or when a signal aborts.
  */
-import { MAX_MS, startTimer } from "./timer.ts";
-
-/** Starts timers, such as the clock or the ticker of a server. */
-export interface TimerSource {
-  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
-  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
-}
+import { MAX_MS, startResponseTimer, systemTimers, type TimerSource } from "./timer.ts";
 
 export interface WaitOptions {
   /** Ends the wait with the signal's reason. */
@@ -29,11 +23,10 @@ interface Timeout<L> {
   readonly onTimeout: () => L;
 }
 
-const systemTimers: TimerSource = { start: (job, ms) => startTimer(ms, job) };
-
 /**
- * Settles like `work`, but at the latest when the time is over or the signal aborts. Removes the timer and the listener
- * as soon as the wait ends. Ignores an error of `work` after the wait has ended.
+ * Settles like `work`, but at the latest when the time is over or the signal aborts. The time is longer if the process
+ * is blocked (see {@linkcode startResponseTimer}). Removes the timer and the listener as soon as the wait ends. Ignores
+ * an error of `work` after the wait has ended.
  *
  * @throws the reason of `signal`, or the error of `onTimeout`.
  */
@@ -50,18 +43,27 @@ export async function deadline<T, const L = never>(
     }
   };
   const onAbort = () => reject(signal?.reason);
-  const stopTimer = ms === Infinity ? undefined : clock.start(expire, Math.min(ms, MAX_MS), { background });
+  const stopTimer = startResponseTimer(ms, expire, { clock, background });
   signal?.addEventListener("abort", onAbort);
   if (signal?.aborted) onAbort();
   try {
     return await Promise.race([work, ended]);
   } finally {
-    stopTimer?.();
+    stopTimer();
     signal?.removeEventListener("abort", onAbort);
   }
 }
 
 /** Waits `ms` milliseconds. Rejects with the reason of `signal` if the signal aborts earlier. */
-export function delay(ms: number, options?: WaitOptions): Promise<void> {
-  return deadline(new Promise<never>(() => {}), { ...options, ms, onTimeout: () => {} });
+export async function delay(
+  ms: number,
+  { signal, clock = systemTimers, background }: WaitOptions = {},
+): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const stopTimer = ms === Infinity ? () => {} : clock.start(resolve, Math.min(ms, MAX_MS), { background });
+  try {
+    await deadline(over, { signal });
+  } finally {
+    stopTimer();
+  }
 }

@@ -14,3 +14,42 @@ export function startTimer(ms: number, onTime: () => void): () => void {
   const timer = setTimeout(onTime, Math.min(ms, MAX_MS));
   return () => clearTimeout(timer);
 }
+
+/** Starts timers, such as the clock or the ticker of a server. */
+export interface TimerSource {
+  /** Returns a monotonic time in milliseconds. */
+  now(): number;
+  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
+  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
+}
+
+/** Starts timers with `setTimeout`, which keep the process alive. */
+export const systemTimers: TimerSource = {
+  now: () => performance.now(),
+  start: (job, ms) => startTimer(ms, job),
+};
+
+/** Minimum number of milliseconds by which a timer is late if the process was blocked. */
+const BLOCKED_MS = 50;
+
+/**
+ * Calls `onTime` when another process or device has not responded for `ms` milliseconds. Returns a function that
+ * cancels the timer.
+ *
+ * A process that is blocked, by code or because the machine is overloaded, reads no responses. Afterwards, the timers
+ * that are due fire first. A timer that is late therefore waits once more, for as long as it is late, but at most `ms`.
+ */
+export function startResponseTimer(
+  ms: number,
+  onTime: () => void,
+  { clock = systemTimers, background }: { readonly clock?: TimerSource; readonly background?: boolean } = {},
+): () => void {
+  const due = clock.now() + ms;
+  const onDue = () => {
+    const late = clock.now() - due;
+    if (late < BLOCKED_MS) onTime();
+    else stop = clock.start(onTime, Math.min(late, ms), { background });
+  };
+  let stop = ms === Infinity ? () => {} : clock.start(onDue, Math.min(ms, MAX_MS), { background });
+  return () => stop();
+}

@@ -1,10 +1,12 @@
 // Timers that decide that something has not responded, and processes that are blocked meanwhile.
 import { startResponseTimer, type TimerSource } from "../../src/core/kit/timer.ts";
 import { connect } from "../../src/client/client.ts";
+import { fakeClock } from "../../src/testing/fake_clock.ts";
 import { textOf } from "../support/behaviour.ts";
 import { startHttpProcess } from "../support/http_process.ts";
 import { startStore } from "../support/store_client.ts";
 import { assertEquals } from "../support/std.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 /** Milliseconds of the timeouts, during which a response arrives even on a loaded machine. */
 const TIMEOUT_MS = 1500;
@@ -67,6 +69,17 @@ Deno.test("a response timer can be cancelled before and after it is late, and ne
   stop();
   advance(3000);
   assertEquals(jobs.size, 0);
+});
+
+Deno.test("a timer on a fake clock is never late, however much real time passes", async () => {
+  const clock = fakeClock();
+  let fired = 0;
+  await withTimersOn(clock, 20, async () => {
+    startResponseTimer(20, () => fired++);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+    await clock.advance(20);
+  });
+  assertEquals(fired, 1);
 });
 
 Deno.test("a store that responds while this process is blocked has responded in time", async () => {

@@ -12,6 +12,7 @@ const NEVER_MS = 2 ** 31 - 1;
  */
 export async function withTimersOn(clock: FakeClock, ms: number, use: () => Promise<void>): Promise<void> {
   const { setTimeout: start, clearTimeout: clear } = globalThis;
+  const { now } = performance;
   const stops = new Map<Timer, () => void>();
   const end = (timer: Timer) => {
     stops.get(timer)?.();
@@ -23,9 +24,16 @@ export async function withTimersOn(clock: FakeClock, ms: number, use: () => Prom
       if (givenMs !== ms) return start(job, givenMs);
       // The caller can unref this timer, like a timer that fires.
       const timer = start(() => {}, NEVER_MS);
+      const due = performance.now() + ms;
+      // Show the due time while the job runs, because a job may read by how much it is late.
       const run = () => {
         end(timer);
-        job();
+        performance.now = () => due;
+        try {
+          job();
+        } finally {
+          performance.now = now;
+        }
       };
       stops.set(timer, clock.start(run, ms));
       return timer;

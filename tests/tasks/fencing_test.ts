@@ -56,12 +56,16 @@ Deno.test("a process that is cut off from the store starts once only when it has
   const a = await startInstance(shared, async (ctx) => {
     await ctx.once("first", () => made.push("first"));
     await pass;
-    await ctx.once("charge", () => made.push("charge"));
+    await ctx.once("charge", async () => {
+      made.push("charge");
+      charged = await lease.confirm();
+    });
     return "done";
   });
+  let charged = 0;
+  const { lease } = a.store;
   const id = await start(a);
   await until(() => made.includes("first"), "the first step");
-  const { lease } = a.store;
   const term = await lease.confirm();
   a.isCut = true;
   await until(() => lease.heldUntil < performance.now(), "the lease has expired");
@@ -76,7 +80,9 @@ Deno.test("a process that is cut off from the store starts once only when it has
   assertEquals(made, ["first"]);
   a.around = undefined;
   await reach(a, id, "completed");
-  assertEquals([made, await lease.confirm()], [["first", "charge"], term + 1]);
+  assertEquals(made, ["first", "charge"]);
+  // The lease can expire more than once on a loaded machine.
+  assert(charged > term, `term ${charged} after term ${term}`);
   await a.close();
 });
 

@@ -271,6 +271,29 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   return { server, call, host: () => host!, internals };
 }
 
+Deno.test("a server closes only after the extensions that were removed have stopped", async () => {
+  const seen: string[] = [];
+  const { pass, open } = gate();
+  const audit = extension({
+    id: ID,
+    start: () => async () => {
+      seen.push("stopping");
+      await pass;
+      seen.push("stopped");
+    },
+  });
+  const server = createServer({ name: "t", version: "1", handlers: [audit] });
+  await server.ready();
+  server.handlers.remove(audit);
+  await until(() => seen.includes("stopping"), "the extension stops");
+  const closing = server.close().then(() => seen.push("closed"));
+  // A server that does not wait closes within these turns.
+  for (let i = 0; i < 50; i++) await turn();
+  open();
+  await closing;
+  assertEquals(seen, ["stopping", "stopped", "closed"]);
+});
+
 Deno.test("a call of an extension ends if allow hangs: after calls.timeoutMs, or when its signal aborts", async () => {
   const clock = fakeClock();
   let asked = 0;

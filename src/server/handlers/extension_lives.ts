@@ -23,6 +23,8 @@ const loadParts = () => import("../engine/server_part.ts");
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
   readonly #extensions = new Map<string, LivingExtension>();
+  /** The ends of removed extensions that have not stopped yet. */
+  readonly #ending = new Set<Promise<void>>();
   #isStarted = false;
   #isKept = false;
   #isStopping = false;
@@ -40,7 +42,8 @@ export class ServerLives implements LivesSet {
       if (lives.includes(extension.life)) continue;
       this.#extensions.delete(id);
       extension.close();
-      void extension.stop();
+      const ending = extension.stop().finally(() => this.#ending.delete(ending));
+      this.#ending.add(ending);
     }
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
@@ -93,7 +96,7 @@ export class ServerLives implements LivesSet {
   }
 
   async #stopAll(): Promise<void> {
-    await Promise.all([...this.#extensions.values()].map((extension) => extension.stop()));
+    await Promise.all([...[...this.#extensions.values()].map((extension) => extension.stop()), ...this.#ending]);
   }
 
   // Report a failed start here, because there may be no call that waits for the extension and fails with its error.

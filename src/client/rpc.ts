@@ -45,8 +45,8 @@ export interface RequestOptions extends AnswerOptions {
   readonly signal?: AbortSignal;
   /**
    * Timeout of the request in milliseconds. The timeout includes the time for which the client waits for the server,
-   * for a user who answers an elicitation, and for an extension that finishes the result. If this process is blocked
-   * when the time is over, it waits once more, at most for the same time. Defaults to `timeoutMs` of `connect`.
+   * for a user who answers an elicitation, and for an extension that finishes the result. If this process was
+   * blocked when the timeout expired, it waits up to this time once more. Defaults to `timeoutMs` of `connect`.
    */
   readonly timeoutMs?: number;
   /** Additional HTTP headers. A header replaces a header with the same name, and `null` removes a header. */

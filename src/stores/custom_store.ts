@@ -28,7 +28,7 @@ import { type StoreParts, UserView } from "./user_view.ts";
 export interface StoreOptions {
   /**
    * Timeout of an operation, in milliseconds. The timeout of an attempt to connect is five times as long. If the process
-   * is blocked when the time is over, it waits once more, at most for the same time. Defaults to 1000.
+   * was blocked when the timeout expired, it waits up to this time once more. Defaults to 1000.
    */
   readonly timeoutMs?: number;
   /**

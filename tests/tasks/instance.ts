@@ -30,6 +30,8 @@ export interface Options extends Pick<TaskOptions, "resume"> {
   readonly valueBytes?: number;
   /** Milliseconds after which an operation of the store times out. */
   readonly timeoutMs?: number;
+  /** Milliseconds for which the lease of the instance is valid. */
+  readonly leaseMs?: number;
   /** The maximum number of tasks that run concurrently. */
   readonly detached?: number;
 }
@@ -38,14 +40,15 @@ export interface Options extends Pick<TaskOptions, "resume"> {
 export async function startInstance(
   shared: Store,
   run: Run,
-  { resume = true, store: given, valueBytes = 1_048_576, timeoutMs = 20_000, detached = 16 }: Options = {},
+  { resume = true, store: given, valueBytes = 1_048_576, timeoutMs = 20_000, leaseMs = 600, detached = 16 }: Options =
+    {},
 ): Promise<Instance> {
   const instance: Pick<Instance, "isCut" | "around"> = { isCut: false };
   const store = given ?? customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), async (command) => {
       if (instance.isCut) throw new Error("no route to the store");
       return await (instance.around ? instance.around(command) : command.run());
-    }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs, valueBytes });
+    }, { close() {} }), { leaseMs, pollMs: 20, timeoutMs, valueBytes });
   const server = createServer({
     name: "pair",
     version: "1.0.0",

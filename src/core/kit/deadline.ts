@@ -24,9 +24,9 @@ interface Timeout<L> {
 }
 
 /**
- * Settles like `work`, but at the latest when the time is over or the signal aborts. The time is longer if the process
- * is blocked (see {@linkcode startResponseTimer}). Removes the timer and the listener as soon as the wait ends. Ignores
- * an error of `work` after the wait has ended.
+ * Settles like `work`, but at the latest when the time is over or the signal aborts. A process that was blocked waits
+ * longer (see {@linkcode startResponseTimer}). Removes the timer and the listener as soon as the wait ends. Ignores an
+ * error of `work` after the wait has ended.
  *
  * @throws the reason of `signal`, or the error of `onTimeout`.
  */

@@ -33,11 +33,12 @@ export const systemTimers: TimerSource = {
 const BLOCKED_MS = 50;
 
 /**
- * Calls `onTime` when another process or device has not responded for `ms` milliseconds. Returns a function that
- * cancels the timer.
+ * Starts a timer for a response that should arrive within `ms` milliseconds. Calls `onTime` when the time is over.
+ * Returns a function that cancels the timer.
  *
- * A process that is blocked, by code or because the machine is overloaded, reads no responses. Afterwards, the timers
- * that are due fire first. A timer that is late therefore waits once more, for as long as it is late, but at most `ms`.
+ * A process that is blocked, by its own code or by an overloaded machine, cannot read responses. When it continues, due
+ * timers may fire before it reads the responses that have arrived. Therefore a timer that fires late waits once more, for
+ * as long as it is late, but at most `ms`.
  */
 export function startResponseTimer(
   ms: number,

@@ -1,6 +1,6 @@
-// Serves the server of the client tests over HTTP. Prints its origin.
-import { startHttpServer } from "../../src/testing/http_server.ts";
+// Serves the server of the client tests over HTTP.
+import { serveProcess } from "../support/http_process.ts";
 import { createLibrary } from "./server.ts";
 
 const server = createLibrary();
-console.log(startHttpServer((request) => server.fetch(request)).origin);
+serveProcess((request) => server.fetch(request));

@@ -1,12 +1,19 @@
-// Starts programs that serve HTTP and print their origin.
+// Programs that serve HTTP, and tests that start them.
+import process from "node:process";
 import { bun, deno } from "../../src/core/runtime.ts";
-import { startChild } from "../../src/testing/http_server.ts";
+import { startChild, startHttpServer } from "../../src/testing/http_server.ts";
 
 export interface HttpProcess extends AsyncDisposable {
   readonly origin: string;
 }
 
-/** Starts a program on the current runtime, with all permissions on Deno. Waits for the line with its origin. */
+/** Serves HTTP in a program, and prints the origin. The program exits when its input ends, also if the test is killed. */
+export function serveProcess(handle: Parameters<typeof startHttpServer>[0]): void {
+  console.log(startHttpServer(handle).origin);
+  process.stdin.on("end", () => process.exit()).resume();
+}
+
+/** Starts a program that calls {@linkcode serveProcess} on the current runtime, with all permissions on Deno. */
 export async function startHttpProcess(file: URL): Promise<HttpProcess> {
   const { pathname } = file;
   const words = deno

@@ -1,8 +1,7 @@
-// A store in a separate process that tests start: an engine in memory behind HTTP, with faults on request. The process
-// prints its origin, and exits when its input ends.
+// A store in a separate process that tests start: an engine in memory behind HTTP, with faults on request.
 import { systemClock } from "../../src/core/timers.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
-import { startHttpServer } from "../../src/testing/http_server.ts";
+import { serveProcess } from "./http_process.ts";
 import type { Faults } from "./store_client.ts";
 
 interface Command {
@@ -67,7 +66,7 @@ function openBell(client: string): Response {
   return new Response(body);
 }
 
-const { origin } = startHttpServer(async (request) => {
+serveProcess(async (request) => {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === "/bell") return openBell(searchParams.get("client") ?? "");
   if (pathname === "/restart") {
@@ -78,4 +77,3 @@ const { origin } = startHttpServer(async (request) => {
   }
   return await run(await request.json());
 });
-console.log(origin);

@@ -56,13 +56,13 @@ export const VALUE_RULES: readonly Rule[] = [
   }],
   ["a value expires, even between a read and a write with its version", async (bench) => {
     const store = bench.open();
-    await store.set(bench.key, "1", { ttlMs: 1000 });
-    const found = await store.get(bench.key);
-    equal(found?.value, "1");
+    await store.set(bench.key, "1", MINUTE);
+    equal((await store.get(bench.key))?.value, "1");
+    const version = await store.set(bench.key, "2", { ttlMs: 700 });
     await wait(1200);
     equal(await store.get(bench.key), undefined);
-    equal(await store.set(bench.key, "2", { ...MINUTE, version: found?.version }), undefined);
-    equal(typeof await store.set(bench.key, "3", { ...MINUTE, version: null }), "string");
+    equal(await store.set(bench.key, "3", { ...MINUTE, version }), undefined);
+    equal(typeof await store.set(bench.key, "4", { ...MINUTE, version: null }), "string");
   }],
   ["a write renews the time to live", async (bench) => {
     const store = bench.open();
@@ -101,19 +101,25 @@ export const VALUE_RULES: readonly Rule[] = [
   }],
   ["a value expires at most 500 ms after its time to live has passed", async (bench) => {
     const store = bench.open();
-    const since = performance.now();
     await store.set(bench.key, "1", { ttlMs: 300 });
     await store.append(bench.key, "1", { ttlMs: 300, max: 1 });
-    const late = performance.now() - since;
     await wait(800);
     equal(await store.get(bench.key), undefined);
     equal(await store.list(bench.key, { limit: 1 }), []);
     equal((await store.read(bench.key, { limit: 1 })).last, 0);
-    if (late > 300) return;
-    // A value must not expire before its time to live has passed.
-    await store.set(bench.key, "2", { ttlMs: 2000 });
-    await wait(1000);
-    equal((await store.get(bench.key))?.value, "2");
+  }],
+  ["a value does not expire before its time to live has passed", async (bench) => {
+    const store = bench.open();
+    await until(async () => {
+      const since = performance.now();
+      await store.set(bench.key, "1", { ttlMs: 2000 });
+      await wait(1000);
+      const value = (await store.get(bench.key))?.value;
+      // On a busy machine, reading may take so long that the value has expired.
+      if (value === undefined && performance.now() - since >= 2000) return false;
+      equal(value, "1");
+      return true;
+    });
   }],
   ["a write with a token takes effect only once", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];

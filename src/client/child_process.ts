@@ -2,6 +2,7 @@
  * Starts child processes with piped standard streams, on Deno, Bun and Node.
  */
 import { withFailure } from "../core/kit/failure.ts";
+import { sendSignal } from "../core/kit/signals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
 import { bun, deno, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
 import { readNodeStream, writeNodeStream } from "../core/node_streams.ts";
@@ -22,7 +23,7 @@ export interface CommandTarget {
   readonly cwd?: string;
   /**
    * Milliseconds that the process may take to read its standard input to the end, to exit afterwards, and again to exit
-   * after SIGTERM. Defaults to 2000.
+   * after SIGTERM and after SIGKILL. Defaults to 2000.
    */
   readonly exitMs?: number;
 }
@@ -42,8 +43,13 @@ export interface Child {
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
-  /** Sends a signal. Defaults to SIGKILL. Does nothing after the process has exited. */
+  /**
+   * Sends a signal. Defaults to SIGKILL. Does nothing after the process has exited, or if it belongs to another user, as
+   * a process that `sudo` has started.
+   */
   kill(signal?: "SIGTERM" | "SIGKILL"): void;
+  /** Allows this process to exit although the child process is still running. */
+  abandon(): void;
 }
 
 /**
@@ -105,14 +111,8 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
       exited: child.status.then(({ code }) => code),
       write: (bytes) => writer.write(bytes),
       closeInput: () => writer.close(),
-      kill(signal = "SIGKILL") {
-        try {
-          child.kill(signal);
-        } catch (error) {
-          // Ignore the error of a process that has exited, which `exited` may report later.
-          if (!(error instanceof TypeError)) throw error;
-        }
-      },
+      kill: (signal) => sendSignal(child, signal),
+      abandon: () => child.unref(),
     };
   }
   if (node) return spawnOnNode(node, { ...target, env }, readsErrors);
@@ -135,7 +135,8 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
     async closeInput() {
       await child.stdin.end();
     },
-    kill: (signal = "SIGKILL") => child.kill(signal),
+    kill: (signal) => sendSignal(child, signal),
+    abandon: () => child.unref(),
   };
 }
 
@@ -146,8 +147,8 @@ function spawnOnNode(
 ): Child {
   const { spawn } = node.getBuiltinModule("child_process");
   const child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", readsErrors ? "pipe" : "inherit"] });
-  // Add a listener, because Node also emits an error event if the program cannot be started, and an event without a
-  // listener would end this process.
+  // Add a listener, because Node also emits an error event if the program cannot be started, or if a signal cannot be
+  // sent, and an event without a listener would end this process.
   child.on("error", () => {});
   if (child.pid === undefined) {
     throw new Error("the program cannot be run; check `command`, the permissions of the file, and `cwd`");
@@ -163,6 +164,7 @@ function spawnOnNode(
     write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
     // Also wait for the exit, because Node does not call the callback of `end` if the process has already exited.
     closeInput: () => Promise.race([new Promise<void>((resolve) => void stdin.end(resolve)), exited.then(() => {})]),
-    kill: (signal = "SIGKILL") => void child.kill(signal),
+    kill: (signal) => sendSignal(child, signal),
+    abandon: () => void child.unref(),
   };
 }

@@ -33,7 +33,7 @@ export interface ChildTransportOptions {
   readonly onBroken: (error: unknown) => void;
   /**
    * Milliseconds that the process may take to read its standard input to the end, to exit afterwards, and again to exit
-   * after SIGTERM.
+   * after SIGTERM and after SIGKILL.
    */
   readonly exitMs: number;
 }
@@ -49,7 +49,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
   return (receive, end) => {
     const reader = child.output.getReader();
     const encoder = new TextEncoder();
-    let ending: Promise<number> | undefined;
+    let ending: Promise<number | undefined> | undefined;
     let isClosed = false;
     const shutDown = () => ending ??= endChild(child, exitMs);
     const reading = read();
@@ -67,7 +67,8 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
         onBroken(error);
       }
       const code = await shutDown();
-      end(`the server ended with code ${code}`, { kind: "exited", code });
+      if (code === undefined) end("the server did not exit, although this process tried to kill it");
+      else end(`the server ended with code ${code}`, { kind: "exited", code });
     }
 
     function receiveLine(line: ReturnType<LineSplitter["push"]>[number]): void {
@@ -89,14 +90,14 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
   };
 }
 
-async function endChild(child: Child, exitMs: number): Promise<number> {
+/** Ends a process, and returns its exit code, or `undefined` if the process cannot be killed. */
+async function endChild(child: Child, exitMs: number): Promise<number | undefined> {
   // Limit the time, because closing the input waits for earlier writes, and the process may have stopped reading.
   const closing = Promise.race([child.closeInput().catch(() => {}), child.exited]);
   await deadline(closing, { ms: exitMs, onTimeout: () => {} });
-  for (const signal of ["SIGTERM", undefined] as const) {
+  for (const next of [() => child.kill("SIGTERM"), () => child.kill("SIGKILL"), () => child.abandon()]) {
     const code = await deadline(child.exited, { ms: exitMs, onTimeout: () => undefined });
     if (code !== undefined) return code;
-    child.kill(signal);
+    next();
   }
-  return await child.exited;
 }

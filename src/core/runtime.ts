@@ -98,8 +98,9 @@ export interface DenoChild {
   readonly stdout: Bytes;
   readonly stderr: Bytes;
   readonly status: Promise<{ readonly code: number }>;
-  /** Throws if the process has exited. */
+  /** Throws if the process has exited, or may not be signalled. */
   kill(signal: string): void;
+  unref(): void;
 }
 
 export interface DenoServeOptions {
@@ -198,6 +199,7 @@ export interface BunPipedChild extends Omit<BunChild, "stderr"> {
   /** `undefined` if the child process inherits standard error. */
   readonly stderr?: Bytes;
   readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
+  unref(): void;
 }
 
 export interface BunServeOptions {
@@ -303,6 +305,7 @@ export interface NodeChild {
   on(event: "exit", listener: (code: number | null) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
   kill(signal: string): boolean;
+  unref(): unknown;
 }
 
 export interface NodeHttpModule {

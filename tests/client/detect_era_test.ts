@@ -22,6 +22,7 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { withoutSignals } from "../support/signals.ts";
 import { withTimersOn } from "../support/timers.ts";
 
 /** Creates a server that requires a handshake, and responds to `server/discover` with the result of `answer`. */
@@ -551,6 +552,15 @@ Deno.test({
       Deno.Command = Command;
     }
   },
+});
+
+Deno.test("closing the client succeeds although the process cannot be killed, and connecting fails", async () => {
+  await withoutSignals(async () => {
+    const client = await connect({ ...toProcess("stubborn"), exitMs: 100 }, { probeMs: 30_000, onStderr: () => {} });
+    await client.close();
+    const mute = { command: "sh", args: ["-c", "exec >&-; exec sleep 30"], exitMs: 100 };
+    await assertRejects(() => connect(mute, { probeMs: 30_000 }), Error, sentence("kill"));
+  });
 });
 
 Deno.test("connecting fails if the command cannot be started, with its name in the error, or if the process ends silently", async () => {

@@ -1,6 +1,7 @@
 /**
  * Runs a program for a call, with limits on its time and output.
  */
+import { sendSignal } from "../../core/kit/signals.ts";
 import { ToolError } from "../../library.ts";
 import { deno } from "../runtime_globals.ts";
 
@@ -34,11 +35,19 @@ export async function runProgram(
   const child = await start(words, options);
   let killReason: string | undefined;
   let forceTimer: ReturnType<typeof setTimeout> | undefined;
+  // A program that belongs to another user, such as one that `sudo` has started, cannot be killed.
+  const { promise: abandoned, resolve: abandon } = Promise.withResolvers<number>();
   const kill = (reason: string) => {
     if (killReason !== undefined) return;
     killReason = reason;
     child.kill("SIGTERM");
-    forceTimer = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS);
+    forceTimer = setTimeout(() => {
+      child.kill("SIGKILL");
+      forceTimer = setTimeout(() => {
+        killReason += " It has not exited, and may still be running.";
+        abandon(KILLED);
+      }, EXIT_TIMEOUT_MS);
+    }, EXIT_TIMEOUT_MS);
   };
   const timer = setTimeout(() => kill(`The program was killed after ${timeoutMs} ms (timeoutMs).`), timeoutMs);
   const onAbort = () => kill("The program was killed because the call was cancelled.");
@@ -49,7 +58,7 @@ export async function runProgram(
     () => kill(`The program was killed after ${maxBytes} bytes of output (maxBytes).`),
   );
   const reading = Promise.all([output.read(child.stdout), output.read(child.stderr)]);
-  const code = await child.ended;
+  const code = await Promise.race([child.ended, abandoned]);
   clearTimeout(timer);
   clearTimeout(forceTimer);
   signal.removeEventListener("abort", onAbort);
@@ -113,7 +122,7 @@ export interface Spawned {
   readonly stderr: ReadableStream<Uint8Array>;
   /** Resolves with the exit code. */
   readonly ended: Promise<number>;
-  /** Sends a signal. Does nothing after the program has exited. */
+  /** Sends a signal. Does nothing after the program has exited, or if it belongs to another user. */
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
@@ -135,14 +144,12 @@ function spawnOnDeno(
   const child = new Command(program, { args, cwd, clearEnv: true, env, stdin, stdout: "piped", stderr: "piped" })
     .spawn();
   if (input !== undefined) new Blob([input]).stream().pipeTo(child.stdin).catch(() => {});
-  const kill = (signal: "SIGTERM" | "SIGKILL") => {
-    try {
-      child.kill(signal);
-    } catch {
-      // Ignore the error: the program has already exited.
-    }
+  return {
+    stdout: child.stdout,
+    stderr: child.stderr,
+    ended: child.status.then(({ code }) => code),
+    kill: (signal) => sendSignal(child, signal),
   };
-  return { stdout: child.stdout, stderr: child.stderr, ended: child.status.then(({ code }) => code), kill };
 }
 
 async function spawnByNode([program, ...args]: readonly string[], options: SpawnOptions): Promise<Spawned> {
@@ -156,8 +163,11 @@ async function spawnByNode([program, ...args]: readonly string[], options: Spawn
   const { promise: ended, resolve } = Promise.withResolvers<number>();
   child.on("exit", (code) => resolve(code ?? KILLED));
   await once(child, "spawn");
+  // Add a listener, because Node emits an error event if a signal cannot be sent, and an event without a listener would
+  // end this process.
+  child.on("error", () => {});
   // Ignore errors, because a program may close its standard input before it has read all of the input.
   child.stdin?.on("error", () => {}).end(input);
   const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => Readable.toWeb(stream ?? Readable.from([])));
-  return { stdout, stderr, ended, kill: (signal) => void child.kill(signal) };
+  return { stdout, stderr, ended, kill: (signal) => sendSignal(child, signal) };
 }

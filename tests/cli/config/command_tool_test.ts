@@ -4,6 +4,7 @@ import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
+import { withoutSignals } from "../../support/signals.ts";
 
 /** Returns a config file with one tool, `it`. */
 function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
@@ -223,6 +224,17 @@ Deno.test("a program that runs too long or prints too much is killed, even if it
   // A child process of the program keeps the output open.
   await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), { text: "done", isError: false });
+  });
+});
+
+Deno.test("a call ends although its program cannot be killed", async () => {
+  await withServer(withTool({ run: ["sh", "-c", "echo begun; exec sleep 30"], timeoutMs: 100 }), async (client) => {
+    await withoutSignals(async () => {
+      assertEquals(toOutcome(await client.callTool("it")), {
+        text: `begun\n${sentence("100 ms", "timeoutMs")}`,
+        isError: true,
+      });
+    });
   });
 });
 

@@ -43,12 +43,9 @@ export interface Child {
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
-  /**
-   * Sends a signal. Defaults to SIGKILL. Does nothing after the process has exited, or if it belongs to another user, as
-   * a process that `sudo` has started.
-   */
+  /** Sends a signal. Defaults to SIGKILL. Does nothing if the process has exited or runs as another user. */
   kill(signal?: "SIGTERM" | "SIGKILL"): void;
-  /** Allows this process to exit although the child process is still running. */
+  /** Lets this process exit while the child process is still running. */
   abandon(): void;
 }
 

@@ -8,6 +8,7 @@ import { openPipe, type PipeOptions, type PipeServer } from "../server/transport
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { deadline } from "../core/kit/deadline.ts";
+import { killProcess } from "../core/kit/signals.ts";
 
 /** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: PipeOptions["principal"]): OpenLineTransport {
@@ -67,7 +68,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
         onBroken(error);
       }
       const code = await shutDown();
-      if (code === undefined) end("the server did not exit, although this process tried to kill it");
+      if (code === undefined) end("the server does not exit and could not be killed; end its process yourself");
       else end(`the server ended with code ${code}`, { kind: "exited", code });
     }
 
@@ -95,9 +96,8 @@ async function endChild(child: Child, exitMs: number): Promise<number | undefine
   // Limit the time, because closing the input waits for earlier writes, and the process may have stopped reading.
   const closing = Promise.race([child.closeInput().catch(() => {}), child.exited]);
   await deadline(closing, { ms: exitMs, onTimeout: () => {} });
-  for (const next of [() => child.kill("SIGTERM"), () => child.kill("SIGKILL"), () => child.abandon()]) {
-    const code = await deadline(child.exited, { ms: exitMs, onTimeout: () => undefined });
-    if (code !== undefined) return code;
-    next();
-  }
+  const code = await deadline(child.exited, { ms: exitMs, onTimeout: () => undefined }) ??
+    await killProcess(child, exitMs);
+  if (code === undefined) child.abandon();
+  return code;
 }

@@ -98,7 +98,7 @@ export interface DenoChild {
   readonly stdout: Bytes;
   readonly stderr: Bytes;
   readonly status: Promise<{ readonly code: number }>;
-  /** Throws if the process has exited, or may not be signalled. */
+  /** Throws if the process has exited or runs as another user. */
   kill(signal: string): void;
   unref(): void;
 }

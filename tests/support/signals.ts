@@ -1,4 +1,4 @@
-// Simulates child processes that belong to another user, to which this process may not send signals.
+// Simulates child processes that run as another user, to which this process may not send signals.
 import { ChildProcess } from "node:child_process";
 
 interface Killable {

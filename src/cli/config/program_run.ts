@@ -1,7 +1,7 @@
 /**
  * Runs a program for a call, with limits on its time and output.
  */
-import { sendSignal } from "../../core/kit/signals.ts";
+import { killProcess, sendSignal } from "../../core/kit/signals.ts";
 import { ToolError } from "../../library.ts";
 import { deno } from "../runtime_globals.ts";
 
@@ -12,7 +12,7 @@ export interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly code: number;
-  /** The reason why the program was killed, as a sentence. `undefined` if the program exited by itself. */
+  /** A sentence that says why the program was killed. `undefined` if the program exited by itself. */
   readonly killReason?: string;
 }
 
@@ -34,33 +34,25 @@ export async function runProgram(
 ): Promise<ProgramResult> {
   const child = await start(words, options);
   let killReason: string | undefined;
-  let forceTimer: ReturnType<typeof setTimeout> | undefined;
-  // A program that belongs to another user, such as one that `sudo` has started, cannot be killed.
-  const { promise: abandoned, resolve: abandon } = Promise.withResolvers<number>();
-  const kill = (reason: string) => {
+  const { promise: killed, resolve: onKilled } = Promise.withResolvers<number>();
+  const kill = async (cause: string) => {
     if (killReason !== undefined) return;
-    killReason = reason;
-    child.kill("SIGTERM");
-    forceTimer = setTimeout(() => {
-      child.kill("SIGKILL");
-      forceTimer = setTimeout(() => {
-        killReason += " It has not exited, and may still be running.";
-        abandon(KILLED);
-      }, EXIT_TIMEOUT_MS);
-    }, EXIT_TIMEOUT_MS);
+    killReason = `The program was killed ${cause}.`;
+    const code = await killProcess(child, EXIT_TIMEOUT_MS);
+    if (code === undefined) killReason = `The program could not be killed ${cause}; end it yourself.`;
+    onKilled(code ?? KILLED);
   };
-  const timer = setTimeout(() => kill(`The program was killed after ${timeoutMs} ms (timeoutMs).`), timeoutMs);
-  const onAbort = () => kill("The program was killed because the call was cancelled.");
+  const timer = setTimeout(() => kill(`after ${timeoutMs} ms (timeoutMs)`), timeoutMs);
+  const onAbort = () => kill("when the call was cancelled");
   signal.addEventListener("abort", onAbort);
   if (signal.aborted) onAbort();
   const output = new OutputReader(
     maxBytes,
-    () => kill(`The program was killed after ${maxBytes} bytes of output (maxBytes).`),
+    () => kill(`after ${maxBytes} bytes of output (maxBytes)`),
   );
   const reading = Promise.all([output.read(child.stdout), output.read(child.stderr)]);
-  const code = await Promise.race([child.ended, abandoned]);
+  const code = await Promise.race([child.exited, killed]);
   clearTimeout(timer);
-  clearTimeout(forceTimer);
   signal.removeEventListener("abort", onAbort);
   // Stop reading the output after a timeout, because other processes that the program has started may keep the streams
   // open.
@@ -121,8 +113,8 @@ export interface Spawned {
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
   /** Resolves with the exit code. */
-  readonly ended: Promise<number>;
-  /** Sends a signal. Does nothing after the program has exited, or if it belongs to another user. */
+  readonly exited: Promise<number>;
+  /** Sends a signal. Does nothing if the program has exited or runs as another user. */
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
@@ -147,7 +139,7 @@ function spawnOnDeno(
   return {
     stdout: child.stdout,
     stderr: child.stderr,
-    ended: child.status.then(({ code }) => code),
+    exited: child.status.then(({ code }) => code),
     kill: (signal) => sendSignal(child, signal),
   };
 }
@@ -160,7 +152,7 @@ async function spawnByNode([program, ...args]: readonly string[], options: Spawn
     import("node:events"),
   ]);
   const child = spawn(program, args, { cwd, env, stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] });
-  const { promise: ended, resolve } = Promise.withResolvers<number>();
+  const { promise: exited, resolve } = Promise.withResolvers<number>();
   child.on("exit", (code) => resolve(code ?? KILLED));
   await once(child, "spawn");
   // Add a listener, because Node emits an error event if a signal cannot be sent, and an event without a listener would
@@ -169,5 +161,5 @@ async function spawnByNode([program, ...args]: readonly string[], options: Spawn
   // Ignore errors, because a program may close its standard input before it has read all of the input.
   child.stdin?.on("error", () => {}).end(input);
   const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => Readable.toWeb(stream ?? Readable.from([])));
-  return { stdout, stderr, ended, kill: (signal) => sendSignal(child, signal) };
+  return { stdout, stderr, exited, kill: (signal) => sendSignal(child, signal) };
 }

@@ -47,7 +47,6 @@ async function checkCaller(outer: Call, caller: string, state: string): Promise<
 }
 
 async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
-  await core.shared?.rules?.open(checked.method, registry.methods.get(checked.method)?.isBrought);
   // The caller may have cancelled the call while an earlier handler was checked.
   if (outer.reason) throw outer.reason;
   const call = new Probe(outer, checked);

@@ -8,7 +8,7 @@ import { openAttached, shareAttached } from "./attached.ts";
 import type { Account } from "../capacity/account.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
-import { runLimited, untilDecided } from "../call/deadline.ts";
+import { runLimited } from "../call/deadline.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
@@ -17,13 +17,12 @@ import { OnceValues } from "../call/once.ts";
 import { copyPrincipal, readPrincipal } from "../call/principal.ts";
 import { isReads, setReads } from "../call/reads.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
-import { requireScopes } from "../call/scopes.ts";
 import { createSessionReader, freezeJson, readCallData } from "../call/session_data.ts";
 import type { Engine } from "./era.ts";
 import { observeRequest } from "./observed_call.ts";
+import { findGranted } from "./recheck.ts";
 import type { InternalRequest } from "./server_handle.ts";
 import type { Runner } from "../visibility/feature.ts";
-import { toUnknownMethod } from "../visibility/registry.ts";
 
 const REQUEST: KnownOptions<keyof InternalRequest> = {
   names: {
@@ -50,8 +49,6 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
 export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
   checkOptions("call a handler", request, REQUEST);
   const { scheduler, core, registry } = engine;
-  const method = registry.methods.get(request.method);
-  if (!method) throw toUnknownMethod(request.method);
   const call = new InternalCall(engine, request);
   const { attached } = request;
   if (attached !== undefined) {
@@ -71,12 +68,12 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
     params: call.params,
     weight: 0,
   }, call.link);
-  if (report) call.observe(report, method.subject);
+  if (report) call.observe(report, registry.methods.get(call.method)?.subject);
   const onAbort = () => call.cancel(new CancelError("extension", toMessage(signal?.reason)));
   signal?.addEventListener("abort", onAbort);
   if (signal?.aborted) onAbort();
   try {
-    const result = await run(engine, call, { find: () => method.find(call), timeoutMs: request.timeoutMs });
+    const result = await run(engine, call, request.timeoutMs);
     report?.succeed(result);
     return result;
   } catch (error) {
@@ -89,16 +86,10 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   }
 }
 
-interface Run {
-  readonly find: () => Runner | Promise<Runner>;
-  readonly timeoutMs?: number;
-}
-
-async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
-  const { core, scheduler } = engine;
+async function run(engine: Engine, call: Call, timeoutMs: number | undefined): Promise<Result> {
+  const { core, scheduler, registry } = engine;
   const start = async () => {
-    const runner = await untilDecided(call, find(), core);
-    if (runner.scopes) requireScopes(core, call, runner.scopes);
+    const runner = await findGranted(call, core, registry);
     if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
     call.allowQuestions();
     call.observed?.start();

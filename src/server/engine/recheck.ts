@@ -20,13 +20,20 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
 
 /**
  * Finds the runner of a call. Throws the error that the client receives if the handler does not exist for the caller,
- * or if the caller lacks a required scope.
+ * if the caller lacks a required scope, or if it is unknown which handlers are disabled.
  */
 export async function findGranted(call: Call, core: Core, registry: Registry): Promise<Runner> {
-  const method = registry.methods.get(call.method);
-  if (!method) throw toUnknownMethod(call.method);
+  const find = async () => {
+    await core.shared?.rules?.open(call.method, registry.methods.get(call.method)?.isBrought);
+    // The call may have been cancelled in the meantime.
+    if (call.reason) throw call.reason;
+    // Look up the method after the rules are known, because until then all handlers are hidden.
+    const method = registry.methods.get(call.method);
+    if (!method) throw toUnknownMethod(call.method);
+    return await method.find(call);
+  };
   // Disable questions, because `allow` must not ask the client questions in any lookup.
-  const runner = await call.withoutQuestions(async () => await untilDecided(call, method.find(call), core));
+  const runner = await call.withoutQuestions(async () => await untilDecided(call, find(), core));
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   return runner;
 }

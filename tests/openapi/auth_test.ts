@@ -190,14 +190,23 @@ Deno.test("hostile: the members of an object cannot replace or double a credenti
     reserved: { ...toSecurity(["query"]), parameters: [{ name: "q", in: "query", allowReserved: true }] },
     cookie: { ...toSecurity(["cookie"]), parameters: [{ name: "filter", in: "cookie", schema: object }] },
   }, { components });
-  await withEcho(document, { auth: { query: () => "mine", cookie: () => "mine" } }, async ({ send }) => {
-    assertEquals((await send("query", { filter: { api_key: "forged", a: "1" } })).target, "/query?a=1&api_key=mine");
-    assertEquals((await send("whole", { all: { api_key: "forged", a: "1" } })).target, "/whole?a=1&api_key=mine");
-    const { target } = await send("reserved", { q: "a;api_key=forged" });
-    assert(target.startsWith("/reserved?q=a%3Bapi_key%3Dforged&"), target);
-    const { headers } = await send("cookie", { filter: { session: "forged", a: "1" } });
-    assertEquals(headers.cookie, "a=1; session=mine");
-  });
+  await withEcho(
+    document,
+    { auth: { query: () => "mine", cookie: () => "mine" } },
+    async ({ send, call, received }) => {
+      for (const name of ["api_key", "API_KEY", "api_key[]", "api.key", "api%5Fkey"]) {
+        assert((await call("query", { filter: { [name]: "forged", a: "1" } })).isError, name);
+        assert((await call("whole", { all: { [name]: "forged", a: "1" } })).isError, name);
+      }
+      assert((await call("cookie", { filter: { session: "forged", a: "1" } })).isError);
+      assertEquals(received, []);
+      assertEquals((await send("query", { filter: { a: "1" } })).target, "/query?a=1&api_key=mine");
+      const { target } = await send("reserved", { q: "a;api_key=forged" });
+      assert(target.startsWith("/reserved?q=a%3Bapi_key%3Dforged&"), target);
+      const { headers } = await send("cookie", { filter: { a: "1" } });
+      assertEquals(headers.cookie, "a=1; session=mine");
+    },
+  );
 });
 
 Deno.test("hostile: no credential appears in a result, in an error, or on another origin", async () => {

@@ -9,10 +9,13 @@ import { areArgumentNames, nameArguments } from "./names.ts";
 import type { Parameter } from "./parameters.ts";
 import { fillPath, type PathTemplate } from "./path_template.ts";
 import type { ClosedSchema, Schemas } from "./schemas.ts";
+import { listNames, TakenNames } from "./taken_names.ts";
 
 /** A parameter with the name of its argument. It does not refer to the document. */
 export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRequired" | "write"> {
   readonly argument: string;
+  /** The names in the part of the request to which it belongs. */
+  readonly taken?: TakenNames;
 }
 
 /** The arguments of an operation. */
@@ -27,17 +30,24 @@ interface Given {
   readonly body?: Body;
   /** Whether the fields of the body are arguments, if no names clash. */
   readonly isFlat: boolean;
+  /** The names in a request that belong to credentials, or to the path of the operation. */
+  readonly reserved: readonly PlacedName[];
 }
+
+/** A name in a place of a request. */
+export type PlacedName = Pick<Parameter, "name" | "place">;
 
 const BODY = "body";
 
 /** Returns the arguments of an operation, with their schema. */
-export function toOperationArguments({ parameters, body, isFlat }: Given, schemas: Schemas): OperationArguments {
+export function toOperationArguments(given: Given, schemas: Schemas): OperationArguments {
+  const { parameters, body, isFlat, reserved } = given;
   const fields = isFlat ? findFields(parameters, body) : undefined;
-  const reserved = body ? Object.keys(fields?.properties ?? { [BODY]: 0 }) : [];
-  const names = nameArguments(parameters, reserved);
+  const names = nameArguments(parameters, body ? Object.keys(fields?.properties ?? { [BODY]: 0 }) : []);
+  const parts = Map.groupBy([...parameters, ...reserved], ({ place }) => toPart(place));
+  const taken = new Map([...parts].map(([part, all]) => [part, new TakenNames(part, all.map(({ name }) => name))]));
   const named = parameters.map(({ name, place, isRequired, write }, i) => {
-    return { name, place, isRequired, write, argument: names[i] };
+    return { name, place, isRequired, write, argument: names[i], taken: taken.get(toPart(place)) };
   });
   const entries = parameters.map(({ schema, description }, i) =>
     [names[i], describe(schemas.convert(schema ?? true), description)] as const
@@ -62,6 +72,11 @@ export function toOperationArguments({ parameters, body, isFlat }: Given, schema
     additionalProperties: false,
   };
   return { ...schemas.close(root), parameters: named, toBody: createBodyWriter(body, fields) };
+}
+
+/** Returns the part of a request in which a place is. */
+function toPart(place: Parameter["place"]): string {
+  return place === "querystring" ? "query" : place;
 }
 
 /**
@@ -119,14 +134,20 @@ export function writeArguments(
   const query = [template.query];
   const cookies: string[] = [];
   const segments = new Map<string, string>();
-  for (const { name, place, argument, write } of parameters) {
+  for (const { name, place, argument, write, taken } of parameters) {
     const value = args[argument];
     if (value === undefined) continue;
-    if (place === "path") segments.set(name, write(value).join(""));
-    else if (place === "cookie") cookies.push(...write(value));
-    else if (place === "header") {
-      if (value !== null) headers.set(name.toLowerCase(), write(value).join(""));
-    } else query.push(...write(value));
+    const written = write(value);
+    if (place === "header") {
+      if (value !== null) headers.set(name.toLowerCase(), written.join(""));
+      continue;
+    }
+    // In the style `matrix`, a segment of a path has names too.
+    const pairs = place === "path" ? written.flatMap((segment) => segment.split(";").slice(1)) : written;
+    taken?.check(listNames(pairs), { argument, own: name });
+    if (place === "path") segments.set(name, written.join(""));
+    else if (place === "cookie") cookies.push(...written);
+    else query.push(...written);
   }
   const path = fillPath(template, (name) => segments.get(name) ?? "");
   const body = toBody(args);

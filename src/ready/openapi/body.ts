@@ -11,6 +11,7 @@ import { readStyle, toJsonText } from "./parameters.ts";
 import type { Schemas } from "./schemas.ts";
 import { toStyledPairs } from "./styles.ts";
 import { TABS } from "./swagger.ts";
+import { listNames, TakenNames } from "./taken_names.ts";
 
 /** A body to send. */
 export interface WrittenBody {
@@ -130,10 +131,11 @@ function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaTyp
   // A schema with other keywords is described by its own definition, in which files are not marked.
   const changed = files.size ? { ...target, properties } : schema ?? { type: "object" };
   const isPlain = isObject(target.properties) && !["allOf", "anyOf", "oneOf"].some((key) => key in target);
+  const taken = new TakenNames("form", Object.keys(properties));
   return {
     schema: schemas.convert(changed),
     fields: isPlain ? { properties, required: toList(target.required) } : undefined,
-    write: (value) => write(toNode(value), { encoding, properties, files }),
+    write: (value) => write(toNode(value), { encoding, properties, files, taken }),
   };
 }
 
@@ -142,21 +144,26 @@ interface Fields {
   readonly properties: Node;
   /** Names of the fields with files. */
   readonly files: ReadonlySet<string>;
+  /** The names of the fields in the document. */
+  readonly taken: TakenNames;
 }
 
-function toPairs(value: Node, { encoding, properties }: Fields): WrittenBody {
+function toPairs(value: Node, { encoding, properties, taken }: Fields): WrittenBody {
   const pairs = Object.entries(value).flatMap(([name, field]) => {
     const given: Node = { [TABS]: toNode(properties[name])[TABS], ...toNode(encoding[name]) };
     const style = readStyle(given, "query");
     const hasStyle = typeof given.style === "string" || typeof given.explode === "boolean";
     // Without a style, an object is a JSON text.
-    return toStyledPairs(name, isObject(field) && !hasStyle ? toJsonText(field) : field, style);
+    const pairs = toStyledPairs(name, isObject(field) && !hasStyle ? toJsonText(field) : field, style);
+    taken.check(listNames(pairs), toUser(name, properties));
+    return pairs;
   });
   return { body: pairs.join("&"), contentType: FORM };
 }
 
-function toParts(value: Node, { encoding, files }: Fields): WrittenBody {
+function toParts(value: Node, { encoding, properties, files, taken }: Fields): WrittenBody {
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
+    taken.check([name], toUser(name, properties));
     const { contentType } = toNode(encoding[name]);
     // A list of types, such as `image/png, image/jpeg`, limits the type of the file, but does not choose it.
     const type = typeof contentType === "string" && !/[,*]/.test(contentType) ? contentType : undefined;
@@ -166,6 +173,11 @@ function toParts(value: Node, { encoding, files }: Fields): WrittenBody {
     });
   });
   return writeMultipart(parts);
+}
+
+/** Returns a field for {@linkcode TakenNames}. Only a field of the document may use its own name. */
+function toUser(name: string, properties: Node): { readonly argument: string; readonly own?: string } {
+  return { argument: name, own: Object.hasOwn(properties, name) ? name : undefined };
 }
 
 /** Follows the references of a schema. */

@@ -122,7 +122,7 @@ function writeQuery(key: string, credential: string | BasicCredential, { query }
   const text = toText(credential);
   const encoded = encodeURIComponent(text);
   const name = encodeURIComponent(key);
-  // The members of an object can be parameters with any name.
+  // The path of the document can contain a query.
   const others = query.flatMap((pairs) => pairs.split("&")).filter((pair) => !isNamed(pair, key));
   query.splice(0, Infinity, ...others, `${name}=${encoded}`);
   return [text, encoded];
@@ -133,7 +133,7 @@ function writeCookie(key: string, credential: string | BasicCredential, cookies:
   if (/[^\x21-\x7e]|[;,"\\]/.test(text)) {
     throw new ToolError(`Cannot send the request: the credential for the cookie ${key} contains a separator`);
   }
-  cookies.splice(0, Infinity, ...cookies.filter((pair) => !isNamed(pair, key)), `${key}=${text}`);
+  cookies.push(`${key}=${text}`);
   return [text];
 }
 

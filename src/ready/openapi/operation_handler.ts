@@ -19,6 +19,7 @@ import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
 import {
   type NamedParameter,
   type OperationArguments,
+  type PlacedName,
   toOperationArguments,
   writeArguments,
   type WrittenRequest,
@@ -35,6 +36,7 @@ import { parsePath, type PathTemplate, toUrl } from "./path_template.ts";
 import { setPrincipal } from "./principals.ts";
 import { createCheck, readAccept, readResultSchema } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
+import { foldName, listNames } from "./taken_names.ts";
 
 /** The parts that all operations of an API share. */
 export interface ApiParts {
@@ -91,7 +93,8 @@ export function makeOperation(
     security,
     accept: readAccept(document, node),
   };
-  const own = { parameters, body: hasBody ? body : undefined, isFlat: options.flatten ?? false };
+  const reserved = listReserved(path, security);
+  const own = { parameters, body: hasBody ? body : undefined, isFlat: options.flatten ?? false, reserved };
   const args = toOperationArguments(own, parts.schemas.arguments);
   if (kind !== "tool") return makeResource(sending, args, { kind, uri: parts.uri });
   const output = options.output ?? "none";
@@ -111,9 +114,9 @@ function toSendable(
   const schemes = alternatives.flat();
   const isOwn = ({ place, name }: Parameter) =>
     schemes.some((scheme) => {
-      if (scheme.place !== "header") return scheme.place === place && scheme.key === name;
-      const key = scheme.key.toLowerCase();
-      return place === "header" ? key === name.toLowerCase() : place === "cookie" && key === "cookie";
+      const key = foldName(scheme.key);
+      if (scheme.place === "header" && key === "cookie") return place === "cookie";
+      return scheme.place === place && key === foldName(name);
     });
   const known = parameters.filter((each) => each.place === "path" ? names.includes(each.name) : !isOwn(each));
   const missing = names.filter((name) => !known.some((each) => each.place === "path" && each.name === name));
@@ -122,6 +125,19 @@ function toSendable(
     missing.map((name) => ({ name, in: "path", schema: { type: "string" } })),
   );
   return [...known, ...added];
+}
+
+/** Returns the names that credentials and the path of the document set, which arguments must not bring. */
+function listReserved(
+  { query, pieces }: PathTemplate,
+  { alternatives }: Security,
+): readonly PlacedName[] {
+  const texts = pieces.filter((piece) => typeof piece === "string");
+  return [
+    ...alternatives.flat().map(({ place, key }) => ({ place, name: key })),
+    ...listNames(query ? query.split("&") : []).map((name) => ({ place: "query" as const, name })),
+    ...listNames(texts.flatMap((text) => text.split(";").slice(1))).map((name) => ({ place: "path" as const, name })),
+  ];
 }
 
 /** The parts of an operation from which each call makes a request. They do not refer to the document. */

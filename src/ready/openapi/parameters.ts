@@ -47,7 +47,9 @@ export function readParameters(document: ApiDocument, ...lists: readonly unknown
   const parameters = new Map<string, Parameter>();
   for (const each of lists.flatMap(toList)) {
     const parameter = readParameter(document, resolve(document, each));
-    if (parameter) parameters.set(`${parameter.place} ${parameter.name}`, parameter);
+    if (!parameter) continue;
+    const { place, name } = parameter;
+    parameters.set(`${place} ${place === "header" ? name.toLowerCase() : name}`, parameter);
   }
   return [...parameters.values()];
 }

@@ -97,14 +97,15 @@ Deno.test("hostile: headers and cookies of a document cannot set credentials, or
     "Content-Length",
     "Transfer-Encoding",
     "Proxy-Authorization",
-    "a b",
-    "x:y",
   ];
   const header = (name: string) => ({ name, in: "header", schema: { type: "string" } });
   const cookie = { name: "c", in: "cookie", schema: { type: "string" } };
-  const bad = { name: "c; d", in: "cookie", schema: { type: "string" } };
   const raw = { name: "raw", in: "cookie", style: "cookie", schema: { type: "string" } };
-  const document = toDocument({ a: { parameters: [...names, "X-Own"].map(header).concat(cookie, bad, raw as never) } });
+  const document = toDocument({ a: { parameters: [...names, "X-Own"].map(header).concat(cookie, raw as never) } });
+  for (const bad of [header("a b"), header("x:y"), { ...cookie, name: "c; d" }]) {
+    const { operations } = read(toDocument({ a: { parameters: [bad] } }));
+    assertEquals(operations.map(({ reason }) => reason), [sentence(bad.name)]);
+  }
   await withEcho(document, {}, async ({ call, send, client, received }) => {
     const [{ inputSchema }] = await client.listTools();
     assertEquals(Object.keys(Object(inputSchema.properties)), ["X-Own", "c", "raw"]);
@@ -129,11 +130,11 @@ Deno.test("hostile: neither servers nor references of a document cause a request
     const document = toDocument({
       a: {
         servers: [{ url: "http://169.254.169.254" }],
-        parameters: [ref, { $ref: "file:///etc/passwd" }],
         method: "post",
         requestBody: { content: { "application/json": { schema: ref } } },
       },
       b: { method: "post", requestBody: ref },
+      c: { parameters: [ref, { $ref: "file:///etc/passwd" }] },
     }, { servers: [{ url: "http://169.254.169.254" }], paths2: ref });
     const api = openapi(document, { baseUrl: "https://10.0.0.1/" });
     await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
@@ -180,19 +181,25 @@ Deno.test("hostile: documents that are too deep, too large, recursive or unknown
 Deno.test("hostile: names that all objects have are served", () => {
   const names = ["__proto__", "constructor", "toString", "hasOwnProperty"];
   const schema = JSON.parse(`{"properties":{${names.map((name) => `"${name}":{"type":"string"}`).join()}}}`);
-  const document = JSON.parse(JSON.stringify({
-    openapi: "3.1.0",
-    paths: Object.fromEntries(names.map((name) => [`/${name}`, {
-      post: {
-        operationId: name,
-        security: [{ [name]: [] }],
-        parameters: [{ name, in: "query" }, { $ref: `#/components/parameters/${name}` }],
-        requestBody: { content: { "application/json": { schema } } },
-      },
-    }])),
-  }));
-  const { operations } = read(document);
-  assertEquals(operations.map(({ kind }) => kind), ["tool", "none", "none", "none"]);
+  const toParameters = (refs: readonly string[]) =>
+    JSON.parse(`{${refs.map((name) => `"${name}":{"name":"${name}_2","in":"query"}`).join()}}`);
+  const toKinds = (refs: readonly string[]) => {
+    const document = JSON.parse(JSON.stringify({
+      openapi: "3.1.0",
+      components: { parameters: toParameters(refs) },
+      paths: Object.fromEntries(names.map((name) => [`/${name}`, {
+        post: {
+          operationId: name,
+          parameters: [{ name, in: "query" }, { $ref: `#/components/parameters/${name}` }],
+          requestBody: { content: { "application/json": { schema } } },
+        },
+      }])),
+    }));
+    return read(document).operations.map(({ kind }) => kind);
+  };
+  // No copy of a document has the member `__proto__`.
+  assertEquals(toKinds(names), ["none", "tool", "tool", "tool"]);
+  assertEquals(toKinds([]), ["none", "none", "none", "none"]);
   assertEquals(Object(Object.prototype).polluted, undefined);
 });
 

@@ -405,3 +405,69 @@ Deno.test("a group, a layer and a rule apply to all operations of a document", a
   server.handlers.disable({ tag: "read" });
   assertEquals((await ada.listTools()).map(({ name }) => name), ["pets_add"]);
 });
+
+Deno.test("limits that JSON cannot contain exactly are not listed, and a list always describes its items", async () => {
+  const properties = {
+    large: { type: "integer", format: "int64", minimum: -9223372036854775808, maximum: 9223372036854775807 },
+    double: { type: "number", exclusiveMaximum: 1.7976931348623157e308, minimum: 0 },
+    old: { type: "integer", maximum: 18446744073709551615, exclusiveMaximum: true },
+    text: { type: "string", maxLength: 9223372036854775807, minLength: 1 },
+    list: { type: "array", maxItems: 9223372036854775807 },
+    nullable: { type: ["array", "null"] },
+    tuple: { type: "array", prefixItems: [{ type: "string" }] },
+  };
+  for (const openapi of ["3.0.3", "3.1.0"]) {
+    const document = { ...toDocument({ a: toBody({ type: "object", properties }) }), openapi };
+    const [{ inputSchema }] = await listTools(document);
+    const text = JSON.stringify(inputSchema);
+    assert(!/\d{17}|e\+/.test(text), text);
+    const { body } = Object(inputSchema.properties);
+    assertEquals([body.properties.double.minimum, body.properties.text.minLength], [0, 1]);
+    for (const name of ["list", "nullable", "tuple"]) assertEquals(body.properties[name].items, {}, name);
+  }
+});
+
+Deno.test("a closed object that extends others takes the properties of all its parts, and no other", async () => {
+  const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+  const schemas = {
+    Base: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+    Middle: { allOf: [ref("Base"), { properties: { note: { type: "string" } } }] },
+    Closed: {
+      allOf: [ref("Middle")],
+      anyOf: [{ properties: { a: { type: "string" } } }, { properties: { b: { type: "string" } } }],
+      properties: { own: { type: "boolean" } },
+      additionalProperties: false,
+    },
+    Beside: { ...ref("Base"), properties: { own: {} }, additionalProperties: false },
+    Unknown: { allOf: [ref("Gone")], properties: { own: {} }, additionalProperties: false },
+  };
+  const document = (name: string) => toDocument({ a: toBody(ref(name)) }, { components: { schemas } });
+  await tryBody(
+    document("Closed"),
+    [{ id: 1 }, { id: 1, note: "x", own: true, a: "x" }, { id: 1, b: "y" }],
+    [{}, { id: 1, other: 1 }, { id: "1" }, { id: 1, own: 4 }, { id: 1, note: 4 }],
+  );
+  await tryBody(document("Beside"), [{ id: 1, own: 1 }], [{ own: 1 }, { id: 1, other: 1 }]);
+  // The properties of a part that is not in the document are not known.
+  await tryBody(document("Unknown"), [{ anything: 1 }], []);
+});
+
+Deno.test("no part requires a property that another part marks as readOnly", async () => {
+  const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+  const id = { type: "string", readOnly: true };
+  const schemas = {
+    Entity: { type: "object", properties: { id, created: { allOf: [{ type: "string" }, { readOnly: true }] } } },
+    Strict: { type: "object", required: ["id", "title"], properties: { title: { type: "string" } } },
+    Sibling: { allOf: [ref("Entity"), { required: ["id", "created", "name"] }], properties: { name: {} } },
+    Outer: { allOf: [ref("Entity")], required: ["id", "name"] },
+    Parts: { allOf: [ref("Strict"), ref("Entity")] },
+    Nested: { properties: { item: ref("Parts") } },
+  };
+  const document = (name: string) => toDocument({ a: toBody(ref(name)) }, { components: { schemas } });
+  await tryBody(document("Sibling"), [{ name: "x" }], [{}]);
+  await tryBody(document("Outer"), [{ name: "x" }], [{}]);
+  await tryBody(document("Parts"), [{ title: "x" }], [{}]);
+  await tryBody(document("Nested"), [{ item: { title: "x" } }], [{ item: {} }]);
+  // The same part alone still requires the property.
+  await tryBody(document("Strict"), [{ id: "1", title: "x" }], [{ title: "x" }]);
+});

@@ -39,7 +39,10 @@ const TABLE: readonly Row[] = [
   [
     ...["query", "deepObject"] as const,
     ...[true, "color=", "color=blue"] as const,
-    ...["color=blue&color=black&color=brown", "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"] as const,
+    ...[
+      "color%5B0%5D=blue&color%5B1%5D=black&color%5B2%5D=brown",
+      "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150",
+    ] as const,
   ],
   ["header", "simple", false, "", "blue", "blue,black,brown", "R,100,G,200,B,150"],
   ["header", "simple", true, "", "blue", "blue,black,brown", "R=100,G=200,B=150"],
@@ -99,8 +102,8 @@ Deno.test("special characters are encoded, and reserved ones stay only where the
     assertEquals((await send("cookie", { q: text })).headers.cookie, `q=${encodeURIComponent(text)}`);
     const { target } = await send("deep", { q: { "a&b": { c: [1, 2] }, "d]": text } });
     assertEquals([...new URL(target, "http://a").searchParams], [
-      ["q[a&b][c]", "1"],
-      ["q[a&b][c]", "2"],
+      ["q[a&b][c][0]", "1"],
+      ["q[a&b][c][1]", "2"],
       ["q[d]]", text],
     ]);
   });
@@ -162,14 +165,20 @@ Deno.test("references to the parameters of an old document may contain any chara
   const toParameter = (name: string) => ({ name, in: "query", type: "string", required: true });
   const refs = ["#/parameters/100%", "#/parameters/a~1b", "#/parameters/a~0b", "#/parameters/a%20b"];
   const broken = ["#/parameters/%", "#/parameters", "#/definitions/a", "other.json#/parameters/100%", "", "100%"];
-  const parameters = [...refs, ...broken].map(($ref) => ({ $ref }));
+  const toParameters = (refs: readonly string[]) => refs.map(($ref) => ({ $ref }));
   const document = {
     swagger: "2.0",
     info: { title: "Old", version: "1" },
     parameters: Object.fromEntries(names.map((name) => [name, toParameter(name)])),
-    paths: { "/a": { get: { operationId: "a", parameters } } },
+    paths: {
+      "/a": { get: { operationId: "a", parameters: toParameters(refs) } },
+      ...Object.fromEntries(broken.map((ref, i) => [`/${i}`, { get: { parameters: toParameters([...refs, ref]) } }])),
+    },
   };
-  await withEcho(document, {}, async ({ client, send }) => {
+  await withEcho(document, {}, async ({ api, client, send }) => {
+    const reasons = api.operations.flatMap(({ reason }) => reason ?? []);
+    assertEquals(reasons.length, broken.length);
+    assert(reasons.every((reason) => reason.includes("parameter")), reasons.join("\n"));
     const [{ inputSchema }] = await client.listTools();
     const args = Object.fromEntries(Object.keys(Object(inputSchema.properties)).map((name) => [name, "x"]));
     assertEquals(Object.keys(args).length, names.length);

@@ -10,12 +10,13 @@ import { transform } from "../../server/handlers/transform.ts";
 import { watcher } from "../../server/handlers/watcher.ts";
 import type { Feature, GroupedOptions, HandlerLayers, Remake } from "../../server/visibility/feature.ts";
 import { withAlso } from "../../server/visibility/registry.ts";
-import { type ApiDocument, readDocument, toList, toNode, toText } from "./document.ts";
+import { type ApiDocument, toList, toNode, toText } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { type ApiParts, makeOperation } from "./operation_handler.ts";
-import { type DocumentOperation, listOperations } from "./operations.ts";
+import { type DocumentOperation, listOperations, UNKNOWN_METHOD } from "./operations.ts";
 import type { ApiOperation } from "./api_operation.ts";
 import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
+import { readDocument } from "./read_document.ts";
 import { Schemas } from "./schemas.ts";
 import { toArgumentName } from "./names.ts";
 
@@ -149,8 +150,9 @@ const KINDS: readonly unknown[] = ["tool", "resource", "template", "none"];
 
 function serve(operation: DocumentOperation, parts: ApiParts) {
   const { as, transform: changes = {} } = parts.options;
-  const { node: _node, shared: _shared, ...shown } = operation;
-  const kind = as ? as(shown) : "tool";
+  const { node: _node, shared: _shared, problem: _problem, ...shown } = operation;
+  // Nobody can select operations that are not known.
+  const kind = as && operation.method !== UNKNOWN_METHOD ? as(shown) : "tool";
   if (!KINDS.includes(kind)) {
     throw new TypeError(`Cannot make an API: as returned ${show(kind)}; return tool, resource, template or none`);
   }
@@ -261,7 +263,9 @@ export function readOpenApi(document: object): DocumentFacts {
       const { type, scheme: http } = toNode(scheme);
       return { name, type: type === "http" ? `http ${http}` : String(type) };
     }),
-    operations: listOperations(read).map(({ node: _node, shared: _shared, ...operation }) => operation),
+    operations: listOperations(read).map(({ node: _node, shared: _shared, problem: _problem, ...operation }) =>
+      operation
+    ),
   };
 }
 

@@ -5,12 +5,13 @@ import { isObject } from "../../core/kit/json.ts";
 import type { JsonSchema } from "../../library.ts";
 import { isJsonType } from "../http_body.ts";
 import { toArgumentText } from "../tool_input.ts";
-import { type ApiDocument, type Node, resolve, toList, toNode, toText } from "./document.ts";
+import { type ApiDocument, type Node, PartError, resolve, toNode, toText } from "./document.ts";
 import { FILE_HINT, type Part, readFile, writeMultipart } from "./multipart.ts";
-import { readStyle, toJsonText } from "./parameters.ts";
+import { readStyle, toJsonText, toListSeparator } from "./parameters.ts";
 import type { Schemas } from "./schemas.ts";
+import { isFile, readShape, type Shape } from "./shape.ts";
 import { toStyledPairs } from "./styles.ts";
-import { TABS } from "./swagger.ts";
+import { LIST_FORMAT } from "./swagger.ts";
 import { listNames, TakenNames } from "./taken_names.ts";
 
 /** A body to send. */
@@ -46,19 +47,32 @@ const KINDS = [
 /** Media types whose bodies are bytes, even if the document does not say so. */
 const BINARY = /^((image|audio|video|font)\/|application\/(octet-stream|pdf|zip|gzip|x-.*(zip|tar|compressed)|wasm))/;
 
-/** Reads the body of an operation. Returns `undefined` if there is none. */
+/**
+ * Reads the body of an operation. Returns `undefined` if there is none.
+ *
+ * @throws {PartError} if the body cannot be read or sent.
+ */
 export function readBody(document: ApiDocument, given: unknown, schemas: Schemas): Body | undefined {
-  if (!isObject(given)) return;
-  const body = resolve(document, given);
+  const body = resolve(document, given, "its body");
+  if (body.content !== undefined && !isObject(body.content)) throw new PartError("its body has no valid content");
+  const described = Object.entries(toNode(body.content));
   // A header can contain only these characters.
-  const content = Object.entries(toNode(body.content)).filter(([type]) => /^[\t\x20-\x7e]+$/.test(type));
+  const content = described.filter(([type]) => /^[\t\x20-\x7e]+$/.test(type));
   const ranked = content.map(([mediaType, media]) => {
     const [type] = mediaType.toLowerCase().split(";");
     const rank = KINDS.findIndex((isOf) => isOf(type.trim()));
-    return { mediaType, type: type.trim(), rank: rank < 0 ? KINDS.length : rank, media: resolve(document, media) };
+    return {
+      mediaType,
+      type: type.trim(),
+      rank: rank < 0 ? KINDS.length : rank,
+      media: resolve(document, media, "its body"),
+    };
   }).sort((a, b) => a.rank - b.rank);
   const [chosen] = ranked;
-  if (!chosen) return;
+  if (!chosen) {
+    if (!described.length && body.required !== true) return;
+    throw new PartError("the document does not describe its body with a valid media type");
+  }
   const { schema, write, fields } = toForm(document, chosen, schemas);
   const description = toText(body.description);
   return { isRequired: body.required === true, description, schema, write, fields };
@@ -74,32 +88,33 @@ interface Chosen {
 type Form = Pick<Body, "schema" | "write" | "fields">;
 
 function toForm(document: ApiDocument, { mediaType, type, media }: Chosen, schemas: Schemas): Form {
-  const { schema } = media;
-  const target = toTarget(document, schema);
   if (type === MULTIPART || type === FORM) return toFields(document, { type, media }, schemas);
+  const { schema } = media;
+  const shape = readShape(document, schema);
+  const { keywords, properties, required, isComposed } = shape;
   const isText = /^text\/|xml$|yaml$|x-ndjson$|jsonl$|graphql$|csv$/.test(type);
   const isJson = isJsonType(type) || type === "*/*";
   // The conversion from older versions leaves nothing of a schema for bytes.
   const isBytes = isObject(schema) && !Object.keys(schema).length && !isText && !isJson;
-  if (isBytes || BINARY.test(type) || isFileSchema(document, schema)) {
+  if (isBytes || BINARY.test(type) || isFile(shape)) {
     const fixed = type.includes("*") || type === BYTES ? undefined : mediaType;
     return {
-      schema: { type: "string", contentEncoding: "base64", description: join(toText(target.description), FILE_HINT) },
+      schema: toFileSchema(shape),
       write: (value) => {
         const file = readFile(value, "body");
         return { body: new Blob([file.bytes]), contentType: fixed ?? file.type ?? BYTES };
       },
     };
   }
-  const isStructured = isObject(target.properties) || /object|array/.test(String(target.type));
+  const names = Object.keys(properties);
+  const isStructured = names.length > 0 || /object|array/.test(String(keywords.type));
   if (isJson || isStructured && !isText) {
     const contentType = type.includes("*") ? "application/json" : mediaType;
-    const { properties, additionalProperties } = target;
-    const isPlain = isObject(properties) && !isObject(additionalProperties) && additionalProperties !== true &&
-      !["allOf", "anyOf", "oneOf"].some((key) => key in target);
+    const { additionalProperties } = keywords;
+    const isPlain = names.length > 0 && !isObject(additionalProperties) && additionalProperties !== true && !isComposed;
     return {
       schema: schemas.convert(schema ?? true),
-      fields: isPlain ? { properties: toNode(properties), required: toList(target.required) } : undefined,
+      fields: isPlain ? { properties, required } : undefined,
       write: (value) => ({ body: toJsonText(value), contentType }),
     };
   }
@@ -111,50 +126,60 @@ function toForm(document: ApiDocument, { mediaType, type, media }: Chosen, schem
   };
 }
 
+/** Returns the schema of the argument for a file, or for a field with a file. */
+function toFileSchema({ keywords, isNullable }: Shape): JsonSchema {
+  const description = join(toText(keywords.description), FILE_HINT);
+  return { type: isNullable ? ["string", "null"] : "string", contentEncoding: "base64", description };
+}
+
 /** A form: URL-encoded, or with several parts. */
 function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaType">, schemas: Schemas): Form {
   const { schema } = media;
-  const target = toTarget(document, schema);
-  const encoding = toNode(media.encoding);
-  const files = new Set<string>();
-  const properties = { ...toNode(target.properties) };
+  const { keywords, properties: described, required, isComposed } = readShape(document, schema);
+  const files = new Map<string, string | undefined>();
+  const properties: Record<string, unknown> = { ...described };
   for (const [name, field] of Object.entries(properties)) {
-    const isList = toTarget(document, field).type === "array";
-    const file = isList ? toTarget(document, field).items : field;
-    if (!isFileSchema(document, file)) continue;
-    files.add(name);
-    const { description } = toTarget(document, file);
-    const one = { type: "string", contentEncoding: "base64", description: join(toText(description), FILE_HINT) };
-    properties[name] = isList ? { ...toTarget(document, field), items: one } : one;
+    const shape = readShape(document, field);
+    const isList = [shape.keywords.type].flat().includes("array");
+    const file = isList ? readShape(document, shape.keywords.items) : shape;
+    if (!isFile(file)) continue;
+    files.set(name, toText(file.keywords.contentMediaType));
+    const { description, minItems, maxItems } = shape.keywords;
+    properties[name] = isList
+      ? { type: "array", description, minItems, maxItems, items: toFileSchema({ ...file, isNullable: false }) }
+      : toFileSchema(file);
   }
-  const write = type === FORM ? toPairs : toParts;
-  // A schema with other keywords is described by its own definition, in which files are not marked.
-  const changed = files.size ? { ...target, properties } : schema ?? { type: "object" };
-  const isPlain = isObject(target.properties) && !["allOf", "anyOf", "oneOf"].some((key) => key in target);
+  const { description, additionalProperties } = keywords;
+  // The definition of a schema with other keywords does not mark files.
+  const changed = files.size
+    ? { type: "object", description, properties, required, additionalProperties }
+    : schema ?? { type: "object" };
+  const isPlain = Object.keys(properties).length > 0 && !isComposed;
   const taken = new TakenNames("form", Object.keys(properties));
+  const fields: Fields = { encoding: toNode(media.encoding), properties, files, taken };
   return {
     schema: schemas.convert(changed),
-    fields: isPlain ? { properties, required: toList(target.required) } : undefined,
-    write: (value) => write(toNode(value), { encoding, properties, files, taken }),
+    fields: isPlain ? { properties, required } : undefined,
+    write: (value) => type === FORM ? toPairs(toNode(value), fields) : toParts(toNode(value), fields),
   };
 }
 
 interface Fields {
   readonly encoding: Node;
   readonly properties: Node;
-  /** Names of the fields with files. */
-  readonly files: ReadonlySet<string>;
+  /** The fields with files, each with the media type in the document. */
+  readonly files: ReadonlyMap<string, string | undefined>;
   /** The names of the fields in the document. */
   readonly taken: TakenNames;
 }
 
 function toPairs(value: Node, { encoding, properties, taken }: Fields): WrittenBody {
   const pairs = Object.entries(value).flatMap(([name, field]) => {
-    const given: Node = { [TABS]: toNode(properties[name])[TABS], ...toNode(encoding[name]) };
-    const style = readStyle(given, "query");
+    const given: Node = { [LIST_FORMAT]: toNode(properties[name])[LIST_FORMAT], ...toNode(encoding[name]) };
     const hasStyle = typeof given.style === "string" || typeof given.explode === "boolean";
     // Without a style, an object is a JSON text.
-    const pairs = toStyledPairs(name, isObject(field) && !hasStyle ? toJsonText(field) : field, style);
+    const isJson = !hasStyle && field !== null && (isObject(field) || isJsonField(given));
+    const pairs = toStyledPairs(name, isJson ? toJsonText(field) : field, readStyle(given, "query"));
     taken.check(listNames(pairs), toUser(name, properties));
     return pairs;
   });
@@ -164,32 +189,35 @@ function toPairs(value: Node, { encoding, properties, taken }: Fields): WrittenB
 function toParts(value: Node, { encoding, properties, files, taken }: Fields): WrittenBody {
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
     taken.check([name], toUser(name, properties));
-    const { contentType } = toNode(encoding[name]);
+    const given = toNode(encoding[name]);
+    const { contentType } = given;
     // A list of types, such as `image/png, image/jpeg`, limits the type of the file, but does not choose it.
     const type = typeof contentType === "string" && !/[,*]/.test(contentType) ? contentType : undefined;
-    return [field].flat().filter((each) => each !== null).map((each) => {
-      if (files.has(name)) return { name, type, content: readFile(each, name) };
-      return { name, type: type ?? (isObject(each) ? "application/json" : undefined), content: toArgumentText(each) };
-    });
+    const separator = toListSeparator(toNode(properties[name])[LIST_FORMAT]);
+    if (separator !== undefined && Array.isArray(field)) {
+      return field.length ? [{ name, type, content: field.map(toArgumentText).join(separator) }] : [];
+    }
+    const toPart = (each: unknown): Part => {
+      if (files.has(name)) {
+        const file = readFile(each, name);
+        return { name, type, content: { ...file, type: file.type ?? files.get(name) } };
+      }
+      const own = isObject(each) || Array.isArray(each) ? "application/json" : undefined;
+      return { name, type: type ?? own, content: isJsonField(given) ? toJsonText(each) : toArgumentText(each) };
+    };
+    return [field].flat().filter((each) => each !== null).map(toPart);
   });
   return writeMultipart(parts);
+}
+
+/** Whether the encoding of a field says that its text is JSON. */
+function isJsonField({ contentType }: Node): boolean {
+  return typeof contentType === "string" && isJsonType(contentType.split(";")[0].trim().toLowerCase());
 }
 
 /** Returns a field for {@linkcode TakenNames}. Only a field of the document may use its own name. */
 function toUser(name: string, properties: Node): { readonly argument: string; readonly own?: string } {
   return { argument: name, own: Object.hasOwn(properties, name) ? name : undefined };
-}
-
-/** Follows the references of a schema. */
-function toTarget(document: ApiDocument, schema: unknown): Node {
-  return resolve(document, schema);
-}
-
-/** Whether a schema describes the bytes of a file: a string that is not encoded. */
-function isFileSchema(document: ApiDocument, schema: unknown): boolean {
-  const { type, format, contentMediaType, contentEncoding } = toTarget(document, schema);
-  if (contentEncoding !== undefined) return false;
-  return type === "file" || format === "binary" || type === undefined && typeof contentMediaType === "string";
 }
 
 function join(description: string | undefined, hint: string): string {

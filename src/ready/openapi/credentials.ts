@@ -3,8 +3,9 @@
  */
 import { toBase64 } from "../../core/kit/base64.ts";
 import { isToken } from "../../core/kit/http_token.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { type Context, ToolError } from "../../library.ts";
-import { type ApiDocument, resolve, toList, toNode } from "./document.ts";
+import { type ApiDocument, PartError, resolveLoosely, toNode } from "./document.ts";
 import type { ApiOperation } from "./api_operation.ts";
 
 /** A user and a password, for the HTTP scheme `basic`. */
@@ -49,13 +50,18 @@ export interface Scheme {
 export interface Security {
   /** The alternatives in the order in which a call tries them. An alternative without schemes needs no credentials. */
   readonly alternatives: readonly (readonly Scheme[])[];
-  /** The reason why the operation cannot be called. */
-  readonly refusal?: string;
 }
 
-/** Reads the alternatives of an operation's `security` for which `auth` has all schemes. */
+/**
+ * Reads the alternatives of an operation's `security` for which `auth` has all schemes.
+ *
+ * @throws {PartError} if the alternatives cannot be read, or `auth` has none of them. The operation must not be called
+ * without credentials then.
+ */
 export function readSecurity(document: ApiDocument, given: unknown, auth: ApiCredentials): Security {
-  const all = toList(given ?? document.root.security).map((each) => Object.keys(toNode(each)));
+  const list = given ?? document.root.security ?? [];
+  if (!Array.isArray(list) || !list.every(isObject)) throw new PartError("its security is not a list of objects");
+  const all = list.map((each) => Object.keys(each));
   const alternatives: (readonly Scheme[])[] = [];
   const refusals: string[] = [];
   for (const names of all.filter(({ length }) => length)) {
@@ -66,7 +72,8 @@ export function readSecurity(document: ApiDocument, given: unknown, auth: ApiCre
   }
   // A call without credentials is the last alternative, wherever the document lists it.
   if (all.some(({ length }) => !length)) alternatives.push([]);
-  return { alternatives, refusal: alternatives.length ? undefined : refusals[0] };
+  if (refusals.length && !alternatives.length) throw new PartError(refusals[0]);
+  return { alternatives };
 }
 
 /** Returns a scheme, `undefined` if it needs no credential, or the reason why it cannot be used. */
@@ -82,7 +89,10 @@ function readScheme(document: ApiDocument, name: string, auth: ApiCredentials): 
 /** Returns how the credential of a scheme is written, or the reason why it cannot be written. */
 function readWriting(document: ApiDocument, name: string): Pick<Scheme, "place" | "key" | "write"> | string {
   const found = toNode(toNode(document.root.components).securitySchemes);
-  const { type, in: place, name: key, scheme } = resolve(document, Object.hasOwn(found, name) ? found[name] : {});
+  const { type, in: place, name: key, scheme } = resolveLoosely(
+    document,
+    Object.hasOwn(found, name) ? found[name] : undefined,
+  );
   if (type === "apiKey" && typeof key === "string" && key) {
     if (place === "query") return { place, key, write: (value, target) => writeQuery(key, value, target) };
     if (place === "header" && isToken(key)) {

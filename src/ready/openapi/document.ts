@@ -1,16 +1,10 @@
 /**
- * Reads OpenAPI documents of versions 2.0 to 3.2 into one form, and follows their references one at a time. Nothing is
- * loaded from files or URLs.
+ * The parts of a document: values of any type, and references, which are followed one at a time. Nothing is loaded from
+ * files or URLs.
  */
-import { upgrade } from "@scalar/openapi-upgrader";
 import { isObject } from "../../core/kit/json.ts";
-import { isPromiseLike } from "../../core/protocol/promises.ts";
 import { show } from "../../core/known_options.ts";
-import { toMessage } from "../problem.ts";
-import { checkJson } from "./json_copy.ts";
 import { toTokens } from "./pointer.ts";
-import { prepareSwagger } from "./swagger.ts";
-import { copyUsedParts, type UsedOptions } from "./used_parts.ts";
 
 /** An object in a document, with members of any type. */
 export type Node = Readonly<Record<string, unknown>>;
@@ -25,40 +19,14 @@ export interface ApiDocument {
 /** Maximum number of references that lead to one value. */
 const MAX_REFS = 32;
 
-/**
- * Reads the used parts of a document. The document itself stays unchanged.
- *
- * @throws {TypeError} if the value is not an OpenAPI document of a known version, has more than 200 levels, contains
- * itself, or is larger than 50 MB.
- */
-export function readDocument(value: unknown, used: UsedOptions): ApiDocument {
-  try {
-    const version = readVersion(value);
-    checkJson(value);
-    const copy = copyUsedParts(toNode(value), used);
-    if (version.startsWith("2")) prepareSwagger(copy);
-    else copy.openapi = version;
-    return { root: toNode(upgrade(copy, "3.1")), version };
-  } catch (error) {
-    throw new TypeError(`Cannot read the OpenAPI document: ${toMessage(error)}`, { cause: error });
-  }
-}
+/** The reason why an operation cannot be served as the document describes it. */
+export class PartError extends Error {}
 
-function readVersion(value: unknown): string {
-  if (!isObject(value)) {
-    const remedy = typeof value === "string" ? "parse its JSON or YAML first" : "pass the parsed document";
-    throw new TypeError(`it is ${show(value)}, not an object; ${remedy}`);
-  }
-  if (isPromiseLike(value)) throw new TypeError("it is a promise; await it");
-  // YAML parsers read the version 2.0 as the number 2.
-  const { swagger, openapi } = value;
-  const text = String(swagger ?? openapi ?? "");
-  if (swagger !== undefined ? /^2(\.0)?$/.test(text) : /^3(\.[012]([.-]|$)|$)/.test(text)) {
-    return text === "2" || text === "3" ? `${text}.0` : text;
-  }
-  const state = text ? `its version is ${show(swagger ?? openapi)}` : "it has neither openapi nor swagger";
-  throw new TypeError(`${state}; use a document of version 2.0, 3.0, 3.1 or 3.2`);
-}
+/**
+ * The member of an operation, or of a path, with the reason why a part of it is missing. The conversion of a document of
+ * version 2.0 sets it.
+ */
+export const PROBLEM = "x-mcp-problem";
 
 /** Returns the value as an object, or an object without members. */
 export function toNode(value: unknown): Node {
@@ -79,7 +47,7 @@ export function toText(value: unknown): string | undefined {
  * Returns the value to which a reference such as `#/components/schemas/Pet` leads. Returns `undefined` if it leads to no
  * value, or out of the document.
  */
-export function followPointer({ root }: ApiDocument, ref: string): unknown {
+export function followPointer({ root }: Pick<ApiDocument, "root">, ref: string): unknown {
   if (ref === "#") return root;
   const tokens = toTokens(ref);
   if (!tokens.length) return;
@@ -91,14 +59,46 @@ export function followPointer({ root }: ApiDocument, ref: string): unknown {
 
 /**
  * Follows the references of an object that is not a schema. Members next to a reference, such as `description`, take
- * precedence. Returns an empty object if a reference leads nowhere.
+ * precedence. Returns an empty object if there is no value. `part` names the object in errors, such as `its body`.
+ *
+ * @throws {PartError} if the value is not an object, or a reference leads out of the document or nowhere.
  */
-export function resolve(document: ApiDocument, value: unknown): Node {
-  let found = toNode(value);
+export function resolve(document: Pick<ApiDocument, "root">, value: unknown, part: string): Node {
+  if (value === undefined || value === null) return {};
+  if (!isObject(value)) throw new PartError(`${part} is ${show(value)}, not an object`);
+  let found: Node = value;
   for (let refs = 0; typeof found.$ref === "string"; refs++) {
-    if (refs > MAX_REFS) return {};
     const { $ref, ...own } = found;
-    found = { ...toNode(followPointer(document, String($ref))), ...own };
+    const target = refs > MAX_REFS ? undefined : followPointer(document, String($ref));
+    if (!isObject(target)) throw new PartError(`${part} refers to ${show($ref)}, which ${toState(String($ref))}`);
+    found = { ...target, ...own };
   }
   return found;
+}
+
+/** Follows references like {@linkcode resolve}, but returns an empty object if a reference leads nowhere. */
+export function resolveLoosely(document: ApiDocument, value: unknown): Node {
+  try {
+    return resolve(document, value, "");
+  } catch (error) {
+    if (error instanceof PartError) return {};
+    throw error;
+  }
+}
+
+function toState(ref: string): string {
+  return ref.startsWith("#")
+    ? "the document does not contain; add it to the document"
+    : "is in another file; bundle the files of the document into one, such as with mcp openapi --write";
+}
+
+/**
+ * Returns a list of parameters.
+ *
+ * @throws {PartError} if the value is not a list.
+ */
+export function toParameterList(value: unknown): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value)) return value;
+  throw new PartError(`its parameters are ${show(value)}, not a list`);
 }

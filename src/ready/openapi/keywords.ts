@@ -12,8 +12,9 @@ const MAX_DESCRIPTION = 1000;
 /** Maximum length of the examples, and of the default, as JSON, in characters. */
 const MAX_EXAMPLE = 200;
 
-const isNumber = Number.isFinite;
-const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0;
+// A larger limit, such as the limit of 64-bit integers, is not exact in JSON. APIs of models refuse such a limit.
+const isNumber = (value: unknown) => Number.isFinite(value) && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
+const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0;
 const isText = (value: unknown) => typeof value === "string";
 
 /** The keywords whose values are kept if they pass the test. */

@@ -14,7 +14,6 @@ import {
 import { isToken } from "../../core/kit/http_token.ts";
 import { shorten } from "../../core/kit/shorten.ts";
 import { sendGuarded } from "../http_request.ts";
-import { toMessage } from "../problem.ts";
 import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
 import {
   type NamedParameter,
@@ -26,7 +25,7 @@ import {
 } from "./arguments.ts";
 import { readBody } from "./body.ts";
 import { addCredentials, readSecurity, type Security } from "./credentials.ts";
-import type { ApiDocument } from "./document.ts";
+import { type ApiDocument, PartError, resolveLoosely } from "./document.ts";
 import { nameArguments } from "./names.ts";
 import type { DocumentOperation } from "./operations.ts";
 import type { ApiOperation } from "./api_operation.ts";
@@ -68,23 +67,34 @@ export function makeOperation(
   kind: Exclude<OperationKind, "none">,
   parts: ApiParts,
 ): MadeOperation {
+  try {
+    return make(given, kind, parts);
+  } catch (error) {
+    if (error instanceof PartError) return { reason: error.message };
+    throw error;
+  }
+}
+
+function make(
+  { node, shared, problem, ...operation }: DocumentOperation,
+  kind: Exclude<OperationKind, "none">,
+  parts: ApiParts,
+): MadeOperation {
+  if (problem !== undefined) throw new PartError(problem);
   const { document, options } = parts;
-  const { node, shared, ...operation } = given;
   const { method } = operation;
   const isSafe = SAFE.includes(method);
-  if (options.readOnly && !isSafe) return { reason: "it can change data (readOnly)" };
-  if (!isToken(method) || /^(trace|track|connect)$/i.test(method)) return { reason: `no request can be a ${method}` };
-  let path: PathTemplate;
-  try {
-    path = parsePath(operation.path);
-  } catch (error) {
-    return { reason: toMessage(error) };
+  if (options.readOnly && !isSafe) throw new PartError("it can change data (readOnly)");
+  if (!isToken(method) || /^(trace|track|connect)$/i.test(method)) {
+    throw new PartError(`no request can be a ${method}`);
   }
+  const path = parsePath(operation.path);
   const security = readSecurity(document, node.security, options.auth ?? {});
-  if (security.refusal !== undefined) return { reason: security.refusal };
   const hasBody = method !== "GET" && method !== "HEAD";
-  const body = readBody(document, node.requestBody, parts.schemas.arguments);
-  if (!hasBody && body?.isRequired) return { reason: `a ${method} request cannot have a body` };
+  const body = hasBody ? readBody(document, node.requestBody, parts.schemas.arguments) : undefined;
+  if (!hasBody && resolveLoosely(document, node.requestBody).required === true) {
+    throw new PartError(`a ${method} request cannot have a body`);
+  }
   const parameters = toSendable(readParameters(document, shared, node.parameters), path, security);
   const sending: Sending = {
     operation,
@@ -94,7 +104,7 @@ export function makeOperation(
     accept: readAccept(document, node),
   };
   const reserved = listReserved(path, security);
-  const own = { parameters, body: hasBody ? body : undefined, isFlat: options.flatten ?? false, reserved };
+  const own = { parameters, body, isFlat: options.flatten ?? false, reserved };
   const args = toOperationArguments(own, parts.schemas.arguments);
   if (kind !== "tool") return makeResource(sending, args, { kind, uri: parts.uri });
   const output = options.output ?? "none";

@@ -2,12 +2,14 @@
  * Reads the parameters of operations.
  */
 import { isToken } from "../../core/kit/http_token.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { show } from "../../core/known_options.ts";
 import { ToolError } from "../../library.ts";
 import { isJsonType } from "../http_body.ts";
 import { encodeArgument, toArgumentText } from "../tool_input.ts";
-import { type ApiDocument, type Node, resolve, toList, toNode, toText } from "./document.ts";
+import { type ApiDocument, type Node, PartError, resolve, toNode, toParameterList, toText } from "./document.ts";
 import { type Style, toStyledHeader, toStyledPairs, toStyledSegment } from "./styles.ts";
-import { TABS } from "./swagger.ts";
+import { LIST_FORMAT } from "./swagger.ts";
 
 /** The place of a parameter in a request. */
 export type Place = "path" | "query" | "querystring" | "header" | "cookie";
@@ -42,11 +44,16 @@ const STYLES: Readonly<Record<Place, string>> = {
   cookie: "form",
 };
 
-/** Reads the parameters of a path and of an operation, which take precedence. Leaves out what cannot be sent. */
+/**
+ * Reads the parameters of a path and of an operation, which take precedence. Leaves out the headers that operations do
+ * not set with arguments.
+ *
+ * @throws {PartError} if a parameter cannot be read or sent.
+ */
 export function readParameters(document: ApiDocument, ...lists: readonly unknown[]): readonly Parameter[] {
   const parameters = new Map<string, Parameter>();
-  for (const each of lists.flatMap(toList)) {
-    const parameter = readParameter(document, resolve(document, each));
+  for (const each of lists.flatMap(toParameterList)) {
+    const parameter = readParameter(document, resolve(document, each, "its parameter"));
     if (!parameter) continue;
     const { place, name } = parameter;
     parameters.set(`${place} ${place === "header" ? name.toLowerCase() : name}`, parameter);
@@ -56,16 +63,23 @@ export function readParameters(document: ApiDocument, ...lists: readonly unknown
 
 function readParameter(document: ApiDocument, given: Node): Parameter | undefined {
   const { name, in: place } = given;
-  if (typeof name !== "string" || !name || !isPlace(place)) return;
-  if (place === "header" && (OWN_HEADERS.test(name) || !isToken(name))) return;
-  if (place === "cookie" && !isToken(name)) return;
+  if (typeof name !== "string" || !name) throw new PartError(`its parameter has the name ${show(name)}; use a text`);
+  const part = `its parameter ${show(name)}`;
+  if (!isPlace(place)) {
+    throw new PartError(`${part} has the place ${show(place)}; use ${PLACES.slice(0, -1).join(", ")} or cookie`);
+  }
+  if (place === "header" && OWN_HEADERS.test(name)) return;
+  if ((place === "header" || place === "cookie") && !isToken(name)) {
+    throw new PartError(`${part} has a name that no ${place} can have`);
+  }
+  if (given.content !== undefined && !isObject(given.content)) throw new PartError(`${part} has no valid content`);
   const [mediaType, media] = Object.entries(toNode(given.content))[0] ?? [];
   return {
     name,
     place,
     isRequired: place === "path" || given.required === true,
     description: toText(given.description),
-    schema: withExample(mediaType === undefined ? given.schema : resolve(document, media).schema, given),
+    schema: withExample(mediaType === undefined ? given.schema : resolve(document, media, part).schema, given),
     write: toWriter(name, place, { style: readStyle(given, place), mediaType }),
   };
 }
@@ -82,12 +96,25 @@ function withExample(schema: unknown, { example, examples }: Node): unknown {
   return { ...toNode(schema), examples: [value] };
 }
 
+/** The list formats of version 2.0: the style of a list in a query, and the separator of a list in a text. */
+const LIST_FORMATS: ReadonlyMap<unknown, readonly [style: string, separator: string]> = new Map([
+  ["csv", ["form", ","]],
+  ["ssv", ["spaceDelimited", " "]],
+  ["tsv", ["tabDelimited", "\t"]],
+  ["pipes", ["pipeDelimited", "|"]],
+]);
+
+/** Returns the separator of a list format. Returns `undefined` if each item is sent by itself. */
+export function toListSeparator(format: unknown): string | undefined {
+  return LIST_FORMATS.get(format)?.[1];
+}
+
 /** Reads how a parameter, or a field of a form, is written. */
 export function readStyle(given: Node, place: Place): Style {
-  const isTabs = given[TABS] === true;
-  const style = isTabs ? "tabDelimited" : toText(given.style) ?? STYLES[place];
-  // A list that is separated by tabs is written as a whole.
-  const isExploded = typeof given.explode === "boolean" && !isTabs
+  const [listStyle] = LIST_FORMATS.get(given[LIST_FORMAT]) ?? [];
+  if (listStyle !== undefined) return { style: listStyle, isExploded: false };
+  const style = toText(given.style) ?? STYLES[place];
+  const isExploded = typeof given.explode === "boolean"
     ? given.explode
     : style === "form" || style === "cookie" || style === "deepObject";
   return { style, isExploded, allowsReserved: place === "query" && given.allowReserved === true };

@@ -3,6 +3,7 @@
  */
 import { hasDotSegment } from "../../core/kit/dot_segment.ts";
 import { ToolError } from "../../library.ts";
+import { PartError } from "./document.ts";
 
 /** The path of an operation: texts, and names of parameters. */
 export interface PathTemplate {
@@ -17,7 +18,7 @@ export interface PathTemplate {
  * Parses a path such as `/pets/{id}`. Some documents distinguish operations by a query or a fragment in the path. The
  * fragment is never sent.
  *
- * @throws {TypeError} if the path contains the segment `.` or `..`.
+ * @throws {PartError} if the path contains the segment `.` or `..`.
  */
 export function parsePath(path: string): PathTemplate {
   const [beforeFragment] = path.split("#", 1);
@@ -26,7 +27,7 @@ export function parsePath(path: string): PathTemplate {
     /^\{.+\}$/.test(piece) ? { name: piece.slice(1, -1) } : encodeText(piece)
   );
   const sample = pieces.map((piece) => typeof piece === "string" ? piece : "x").join("");
-  if (hasDotSegment(sample)) throw new TypeError("its path contains the segment . or ..");
+  if (hasDotSegment(sample)) throw new PartError("its path contains the segment . or ..");
   return {
     pieces,
     names: [...new Set(pieces.flatMap((piece) => typeof piece === "string" ? [] : piece.name))],

@@ -6,7 +6,7 @@ import { compileSchema, lazySchemaChecks } from "../../core/schema/schema_compil
 import type { JsonSchema } from "../../library.ts";
 import { isJsonType } from "../http_body.ts";
 import type { CheckJson } from "./answer.ts";
-import { type ApiDocument, type Node, resolve, toNode } from "./document.ts";
+import { type ApiDocument, type Node, resolveLoosely, toNode } from "./document.ts";
 import type { Schemas } from "./schemas.ts";
 
 /**
@@ -16,7 +16,7 @@ import type { Schemas } from "./schemas.ts";
 export function readResultSchema(document: ApiDocument, operation: Node, schemas: Schemas): JsonSchema | undefined {
   const all = Object.entries(toNode(operation.responses)).filter(([status]) => /^2(\d\d|XX)$/i.test(status));
   const found = all.map(([, response]) => {
-    const content = Object.entries(toNode(resolve(document, response).content));
+    const content = Object.entries(toNode(resolveLoosely(document, response).content));
     const json = content.filter(([type]) => isJsonType(type.split(";")[0].trim().toLowerCase()));
     return json.length && json.length === content.length ? toNode(json[0][1]).schema : undefined;
   });
@@ -29,7 +29,7 @@ export function readResultSchema(document: ApiDocument, operation: Node, schemas
 /** Returns the media types that an operation documents for its responses, for the header `Accept`. */
 export function readAccept(document: ApiDocument, operation: Node): string {
   const types = Object.values(toNode(operation.responses)).flatMap((response) =>
-    Object.keys(toNode(resolve(document, response).content))
+    Object.keys(toNode(resolveLoosely(document, response).content))
   ).filter((type) => /^[\w.+*-]+\/[\w.+*-]+$/.test(type) && type !== "*/*");
   const json = types.filter((type) => isJsonType(type.toLowerCase()));
   const ranked = [...new Set([...json, ...types])].slice(0, 8);

@@ -10,6 +10,7 @@ import { countBytes } from "./json_copy.ts";
 import { isNullable, readKeywords } from "./keywords.ts";
 import { IN_PLACE, type Kind, Loops } from "./loops.ts";
 import { isSafePattern } from "./patterns.ts";
+import { readShape } from "./shape.ts";
 
 /** Maximum size of a schema as JSON, in bytes. */
 export const MAX_SCHEMA_BYTES = 32_768;
@@ -43,6 +44,11 @@ interface Place {
   readonly kind?: Kind;
   /** Whether the schemas that depend on the value are left out. */
   readonly isBase?: boolean;
+  /**
+   * The properties of the whole value that do not belong to the arguments, or to the results. A part of it must not
+   * require them. `undefined` for a schema that is not such a part.
+   */
+  readonly hidden?: ReadonlySet<string>;
 }
 
 /** A schema with its definitions. */
@@ -178,16 +184,17 @@ export class Schemas {
       );
     }
     const { $ref, ...own } = schema;
-    if (typeof $ref !== "string") return this.#convertOwn(own, place);
+    if (typeof $ref !== "string") return this.#convertOwn(schema, place);
     const target = this.#refer($ref, place);
-    const beside = this.#convertOwn(own, place);
+    const beside = this.#convertOwn(schema, place);
     if (isNullable(own)) return { anyOf: [target ?? {}, { type: "null" }], ...beside };
     if (typeof target === "boolean") return target;
     return { ...target, ...beside };
   }
 
   /** Returns the reference to a definition, or a schema without rules if the reference leads nowhere. */
-  #refer(pointer: string, { owner, kind, isBase }: Place): JsonSchema | boolean {
+  #refer(pointer: string, place: Place): JsonSchema | boolean {
+    const { owner, kind, isBase } = place;
     const target = followPointer(this.#document, pointer);
     if (typeof target === "boolean") return target;
     if (!isObject(target)) return {};
@@ -198,28 +205,48 @@ export class Schemas {
       if (this.#loops.isIn(owner, pointer, "any") && this.#loops.hasVariants(pointer)) key += BASE;
     }
     if (isBase && kind === "some") return {};
+    // The definition of the part, which other schemas use too, requires what another part hides.
+    if (this.#requiresHidden(target, place)) return this.#convert(target, { ...place, owner: pointer });
     return { $ref: `#/$defs/${this.#toName(key)}` };
+  }
+
+  #requiresHidden(target: Node, { hidden }: Place): boolean {
+    if (!hidden?.size) return false;
+    const { required, properties } = readShape(this.#document, target);
+    return required.some((name) => hidden.has(name) && !this.#isHidden(properties[name]));
   }
 
   #convertOwn(schema: Node, place: Place): JsonSchema {
     const kept = readKeywords(schema);
     const convert = (part: unknown) => this.#convert(part, {});
-    this.#convertProperties(schema, kept);
+    const hidden = place.hidden ?? this.#findHidden(schema);
+    this.#convertProperties(schema, kept, hidden);
     if (isObject(schema.items) || typeof schema.items === "boolean") kept.items = convert(schema.items);
+    // Some clients refuse a list that does not describe its items.
+    else if ([kept.type].flat().includes("array")) kept.items = {};
     // Lists of schemas belong to older versions of JSON Schema.
     const first = [schema.prefixItems, schema.items].find(Array.isArray);
     if (first?.length) kept.prefixItems = first.map(convert);
     for (const key of ["contains", "propertyNames", "unevaluatedItems"]) {
       if (isObject(schema[key]) || typeof schema[key] === "boolean") kept[key] = convert(schema[key]);
     }
-    this.#convertInPlace(schema, kept, place);
+    this.#convertInPlace(schema, kept, { ...place, hidden });
     return kept;
   }
 
-  #convertProperties(schema: Node, kept: Record<string, unknown>): void {
+  /** Returns the hidden properties of a value, which any part of its schema may describe. */
+  #findHidden(schema: Node): ReadonlySet<string> {
+    const properties = isComposed(schema)
+      ? readShape(this.#document, schema).properties
+      : isObject(schema.properties)
+      ? schema.properties
+      : {};
+    return new Set(Object.keys(properties).filter((name) => this.#isHidden(properties[name])));
+  }
+
+  #convertProperties(schema: Node, kept: Record<string, unknown>, hidden: ReadonlySet<string>): void {
     const { properties, required, patternProperties, additionalProperties, dependentRequired } = schema;
     const all = isObject(properties) ? Object.entries(properties) : [];
-    const hidden = new Set(all.filter(([, part]) => this.#isHidden(part)).map(([name]) => name));
     const shown = all.filter(([name]) => !hidden.has(name));
     if (all.length) kept.properties = toObject(shown.map(([name, part]) => [name, this.#convert(part, {})]));
     const names = (list: unknown) =>
@@ -235,19 +262,35 @@ export class Schemas {
     // Without all patterns, a closed object would refuse properties that the API takes. A client may also have read a
     // hidden property, and send it again.
     if (isClosed && (safe.length < patterns.length || hidden.size)) return;
+    if (additionalProperties === false && isComposed(schema)) return this.#closeParts(schema, kept);
     if (isClosed || isObject(additionalProperties)) {
       kept.additionalProperties = this.#convert(additionalProperties, {});
     }
   }
 
+  /**
+   * Closes an object over the properties of all its parts. Documents close an object that extends another one, and mean
+   * both, but a validator would refuse each property of the other one.
+   */
+  #closeParts(schema: Node, kept: Record<string, unknown>): void {
+    const { properties, isOpen } = readShape(this.#document, schema);
+    if (isOpen) return;
+    const others = Object.keys(properties).filter((name) => !Object.hasOwn(Object(kept.properties), name));
+    kept.properties = toObject([
+      ...Object.entries(Object(kept.properties)),
+      ...others.map((name) => [name, {}] as const),
+    ]);
+    kept.additionalProperties = false;
+  }
+
   #convertInPlace(schema: Node, kept: Record<string, unknown>, place: Place): void {
-    const { owner, isBase } = place;
+    const { owner, isBase, hidden } = place;
     const alternatives: JsonSchema[] = [];
     for (const [key, inner] of Object.entries(IN_PLACE)) {
       const value = schema[key];
       const kind = inner === "some" || place.kind === "some" ? "some" : "all";
       if (value === undefined || isBase && kind === "some") continue;
-      const convert = (part: unknown) => this.#convert(part, { owner, kind, isBase });
+      const convert = (part: unknown) => this.#convert(part, { owner, kind, isBase, hidden });
       if (key === "anyOf" || key === "oneOf") {
         // Documents list variants that overlap, of which `oneOf` would accept none.
         const parts = Array.isArray(value) ? value.map(convert) : [];
@@ -274,9 +317,13 @@ export class Schemas {
   #isHidden(part: unknown): boolean {
     const schema = toNode(part);
     if (schema[this.#hidden] === true) return true;
-    return typeof schema.$ref === "string" &&
-      toNode(followPointer(this.#document, schema.$ref))[this.#hidden] === true;
+    return isComposed(schema) && readShape(this.#document, schema).keywords[this.#hidden] === true;
   }
+}
+
+/** Whether a schema has parts that apply to the same value. */
+function isComposed(schema: Node): boolean {
+  return typeof schema.$ref === "string" || Object.keys(IN_PLACE).some((key) => schema[key] !== undefined);
 }
 
 function toArray(value: unknown): readonly unknown[] {

@@ -41,7 +41,8 @@ export function toStyledPairs(name: string, value: unknown, style: Style): reado
   if (value === null) return [];
   const separator = SEPARATORS[style.style] ?? ",";
   if (Array.isArray(value)) {
-    if (style.isExploded || style.style === "deepObject") return value.map((item) => pair(key, item));
+    if (style.style === "deepObject") return toDeepPairs(key, value, style);
+    if (style.isExploded) return value.map((item) => pair(key, item));
     return value.length ? [`${key}=${value.map((item) => encode(item, style)).join(separator)}`] : [];
   }
   if (!isObject(value)) return [pair(key, value)];
@@ -51,13 +52,15 @@ export function toStyledPairs(name: string, value: unknown, style: Style): reado
   return members.length ? [`${key}=${members.flat().join(separator)}`] : [];
 }
 
-/** Writes an object with brackets, such as `filter[name]=a`. The specification leaves deeper levels open. */
-function toDeepPairs(key: string, value: Readonly<Record<string, unknown>>, style: Style): readonly string[] {
-  return Object.entries(value).flatMap(([name, item]): readonly string[] => {
+/**
+ * Writes an object or a list with brackets, such as `filter[name]=a` and `ids[0]=1`. The specification leaves lists and
+ * deeper levels open. Servers that read such parameters, such as those of PHP and Rails, read indexes in the same way.
+ */
+function toDeepPairs(key: string, value: object, style: Style): readonly string[] {
+  return Object.entries(value).flatMap(([name, item]: [string, unknown]): readonly string[] => {
     const inner = `${key}%5B${encodeArgument(name)}%5D`;
     if (item === null || item === undefined) return [];
-    if (isObject(item)) return toDeepPairs(inner, item, style);
-    return [item].flat().map((each) => `${inner}=${encode(each, style)}`);
+    return typeof item === "object" ? toDeepPairs(inner, item, style) : [`${inner}=${encode(item, style)}`];
   });
 }
 

@@ -2,26 +2,26 @@
  * Prepares documents of version 2.0 for the conversion to newer versions, which does not convert all of their parts.
  */
 import { isObject } from "../../core/kit/json.ts";
+import { show } from "../../core/known_options.ts";
+import { PartError, PROBLEM, resolve, toParameterList } from "./document.ts";
 import { checkJson } from "./json_copy.ts";
-import { toTokens } from "./pointer.ts";
 
 type Changeable = Record<string, unknown>;
 type Clone = <T>(value: T) => T;
 
-/**
- * The member of a parameter or form field whose list is separated by tabs. Newer versions have no style for such a list.
- */
-export const TABS = "x-mcp-tabs";
-
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+/** The member of a form field with the format of its list, if newer versions would read another one. */
+export const LIST_FORMAT = "x-mcp-list";
 
 /**
  * Changes a copy of a document of version 2.0, so that its conversion loses nothing:
  *
- * - References to parameters are replaced by the parameters, because the parameters of a body become a body.
+ * - References to paths and parameters are replaced by the paths and parameters, because the parameters of a body become
+ *   a body.
  * - The parameters of a path move to its operations, because the order of the members would matter otherwise.
- * - Lists that are separated by tabs are marked.
- * - Parameters without a name or place are removed, because they would stop the conversion.
+ * - The formats of lists that newer versions do not have, or do not have in forms, are marked.
+ * - Operations with parameters that cannot be read are marked with the reason.
  *
  * @throws {TypeError} if all copies of parameters together are larger than 50 MB.
  */
@@ -39,53 +39,88 @@ export function prepareSwagger(document: Changeable): void {
   }
   keepTexts(document, "consumes");
   keepTexts(document, "produces");
-  for (const [path, item] of Object.entries(Object(document.paths))) {
-    if (!isObject(item)) {
-      delete (document.paths as Changeable)[path]; // The cast is safe, because `paths` has members.
-      continue;
-    }
-    const shared = readParameters(document, item.parameters, clone);
-    delete item.parameters;
-    for (const method of METHODS) {
-      const operation = item[method];
-      if (!isObject(operation)) {
-        delete item[method];
-        continue;
-      }
-      const own = readParameters(document, operation.parameters, clone);
-      const names = new Set(own.map(toKey));
-      operation.parameters = [...shared.filter((each) => !names.has(toKey(each))).map(clone), ...own];
-      keepTexts(operation, "consumes");
-      keepTexts(operation, "produces");
-      if (isObject(operation.responses)) keepObjects(operation.responses);
-      else delete operation.responses;
-    }
-  }
+  // The cast is safe, because `paths` is an object or missing.
+  const paths = (document.paths ?? {}) as Changeable;
+  for (const [path, given] of Object.entries(paths)) paths[path] = preparePath(document, given, clone);
   // All references to parameters have been replaced.
   delete document.parameters;
   if (isObject(document.responses)) keepObjects(document.responses);
 }
 
-/** Returns the parameters of a list, without references. */
-function readParameters(document: Changeable, list: unknown, clone: Clone): Changeable[] {
-  if (!Array.isArray(list)) return [];
-  return list.map((each) => toParameter(document, each, clone)).filter(({ name, in: place }) =>
-    typeof name === "string" && typeof place === "string"
-  ).map((parameter) => {
-    const isTabs = parameter.type === "array" && parameter.collectionFormat === "tsv";
-    if (isTabs) parameter[TABS] = true;
+/** Returns a path without references to the path and to parameters. Returns `undefined` if there is none. */
+function preparePath(document: Changeable, given: unknown, clone: Clone): Changeable | undefined {
+  if (given === undefined || given === null) return;
+  let item: Changeable;
+  let shared: readonly Changeable[];
+  try {
+    item = { ...resolve({ root: document }, given, "its path") };
+    shared = readParameters(document, item.parameters, clone);
+  } catch (error) {
+    // The operations next to a reference get the reason too.
+    const others = Object.entries(Object(given)).filter(([, each]) => isObject(each));
+    return { ...Object.fromEntries(others.map(([key]) => [key, toMarked(error)])), ...toMarked(error) };
+  }
+  delete item.parameters;
+  for (const method of METHODS) {
+    if (item[method] !== undefined) item[method] = prepareOperation(document, { given: item[method], shared }, clone);
+  }
+  return item;
+}
+
+interface GivenOperation {
+  readonly given: unknown;
+  /** The parameters of the path. */
+  readonly shared: readonly Changeable[];
+}
+
+function prepareOperation(document: Changeable, { given, shared }: GivenOperation, clone: Clone): Changeable {
+  try {
+    const operation: Changeable = { ...resolve({ root: document }, given, "it") };
+    const own = readParameters(document, operation.parameters, clone);
+    const names = new Set(own.map(toKey));
+    operation.parameters = [...shared.filter((each) => !names.has(toKey(each))).map(clone), ...own];
+    keepTexts(operation, "consumes");
+    keepTexts(operation, "produces");
+    if (isObject(operation.responses)) keepObjects(operation.responses);
+    else delete operation.responses;
+    return operation;
+  } catch (error) {
+    const { parameters: _, ...operation } = Object(given);
+    return { ...operation, ...toMarked(error) };
+  }
+}
+
+/** Returns the mark of a part that cannot be read. */
+function toMarked(error: unknown): Changeable {
+  if (error instanceof PartError) return { [PROBLEM]: error.message };
+  throw error;
+}
+
+/**
+ * Returns the parameters of a list, without references.
+ *
+ * @throws {PartError} if a parameter cannot be read.
+ */
+function readParameters(document: Changeable, given: unknown, clone: Clone): Changeable[] {
+  return toParameterList(given).map((each) => {
+    const parameter: Changeable = clone({ ...resolve({ root: document }, each, "its parameter") });
+    const { name, in: place, type, collectionFormat = "csv" } = parameter;
+    if (place === "body") return { ...parameter, name: String(name ?? "body") };
+    if (typeof name !== "string" || !name) throw new PartError(`its parameter has the name ${show(name)}; use a text`);
+    if (typeof place !== "string" || !PLACES.includes(place)) {
+      throw new PartError(`its parameter ${show(name)} has the place ${show(place)}; use ${PLACES.join(", ")} or body`);
+    }
+    if (type === "array" && (place === "formData" || collectionFormat === "tsv")) {
+      parameter[LIST_FORMAT] = FORMATS.includes(collectionFormat) ? collectionFormat : "csv";
+    }
     return parameter;
   });
 }
 
-function toParameter(document: Changeable, given: unknown, clone: Clone): Changeable {
-  const { $ref, ...own }: Changeable = Object(given);
-  if (typeof $ref !== "string") return own;
-  const [place, name = ""] = toTokens($ref);
-  const all = Object(place === "parameters" ? document.parameters : {});
-  const found: unknown = Object.hasOwn(all, name) ? all[name] : {};
-  return isObject(found) && found.$ref === undefined ? clone(found) : {};
-}
+/** The formats of lists. */
+const FORMATS: readonly unknown[] = ["csv", "ssv", "tsv", "pipes", "multi"];
+
+const PLACES: readonly string[] = ["path", "query", "header", "formData"];
 
 function toKey({ name, in: place }: Changeable): string {
   return `${place === "formData" ? "body" : place} ${name}`;

@@ -1,5 +1,6 @@
 // `mcp openapi` lists operations and writes servers, whose tools call an API on this machine.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { rm, symlink } from "node:fs/promises";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
@@ -26,6 +27,35 @@ components:
 `;
 
 const env = { PETS_TOKEN: "secret" };
+
+/** A document whose parts are in other files: beside it, in a folder below it, and outside of its folder. */
+const divided = {
+  "api/shop.yaml": `openapi: 3.1.0
+info: { title: Shop, version: 1.0.0 }
+x-page: &page { name: page, in: query, schema: { type: integer } }
+x-sorted: &sorted { <<: *page, name: sort, schema: { type: string } }
+paths:
+  /items: { $ref: "paths/items.yaml" }
+  /orders:
+    post: { operationId: order, requestBody: { $ref: "./bodies.json#/Order" } }
+    get: { operationId: orders, parameters: [*sorted] }
+  /outside: { get: { operationId: outside, parameters: [{ $ref: "../secret.yaml#/Page" }] } }
+  /linked: { get: { operationId: linked, parameters: [{ $ref: "link.yaml#/Page" }] } }
+  /gone: { $ref: "paths/gone.yaml" }
+  /remote: { get: { operationId: remote, parameters: [{ $ref: "https://shop.example.com/all.yaml#/Page" }] } }
+`,
+  "api/paths/items.yaml": `get:
+  operationId: items
+  parameters: [{ $ref: "#/x-shared/size" }, { $ref: "../shop.yaml#/x-page" }]
+x-shared: { size: { name: size, in: query, schema: { $ref: "../schemas/a~b%25.yaml" } } }
+`,
+  "api/schemas/a~b%.yaml": "{ type: integer, description: Number of items }",
+  "api/bodies.json": JSON.stringify({
+    Order: { required: true, content: { "application/json": { schema: { $ref: "#/Item" } } } },
+    Item: { type: "object", required: ["id"], properties: { id: { type: "string" } } },
+  }),
+  "secret.yaml": "Page: { name: page, in: query, schema: {} }",
+};
 
 /** Serves the document and its API on this machine. The API responds with the requests that it gets. */
 async function withPets(use: (host: string) => Promise<void>): Promise<void> {
@@ -54,6 +84,45 @@ for (const { name, program } of runtimes) {
       assertEquals(json.operations.map(({ id }: { id: string }) => id), ["getPet", "deletePet", "listStores"]);
       assertEquals(listNames(cwd), ["pets.yaml"]);
     });
+  });
+
+  testProcesses(`${name}: openapi reads the files beside a document, and writes one document`, async () => {
+    await withApi(
+      async (request) => Response.json({ url: request.url, body: await request.text() }),
+      (host) =>
+        withFiles(divided, async (cwd) => {
+          await symlink("../secret.yaml", `${cwd}/api/link.yaml`);
+          const { stdout, stderr } = await openapi(cwd, "api/shop.yaml", "--json");
+          const { operations } = JSON.parse(stdout || stderr);
+          const reasons = operations.map(({ id, reason = "" }: { id: string; reason?: string }) => [
+            id,
+            /"(.*?)"/.exec(reason)?.[1] ?? "",
+          ]);
+          assertEquals(Object.fromEntries(reasons), {
+            items: "",
+            order: "",
+            orders: "",
+            outside: "../secret.yaml#/Page",
+            linked: "link.yaml#/Page",
+            gone: "paths/gone.yaml",
+            remote: "https://shop.example.com/all.yaml#/Page",
+          });
+          const chosen = ["--base-url", `http://${host}`, "--allow-private", host, "--write", "mcp.jsonc"];
+          const made = await openapi(cwd, "api/shop.yaml", ...chosen);
+          assertEquals(made.code, 0, made.stderr);
+          const call = async (...words: readonly string[]) => {
+            const called = await run([...program, "call", "mcp.jsonc", ...words], { cwd });
+            assertEquals(called.code, 0, called.stderr);
+            const { url, body } = JSON.parse(called.stdout);
+            return [new URL(url).search, body];
+          };
+          // The written document contains the other files.
+          await rm(`${cwd}/api`, { recursive: true });
+          assertEquals(await call("items", "size=2", "page=3"), ["?size=2&page=3", ""]);
+          assertEquals(await call("orders", "sort=id"), ["?sort=id", ""]);
+          assertEquals(await call("order", 'body={"id":"a"}'), ["", '{"id":"a"}']);
+        }),
+    );
   });
 
   testProcesses(`${name}: openapi writes a config file from a URL, and extends the file`, async () => {

@@ -38,7 +38,7 @@ function parseText(text: string): unknown {
     // The parser for YAML reports the position of the error.
   }
   try {
-    return platform.withoutEnv(() => parse(text, { logLevel: "error" }));
+    return platform.withoutEnv(() => parse(text, { logLevel: "error", merge: true }));
   } catch (error) {
     const [state] = toMessage(error).split("\n");
     throw new TypeError(`the document is neither JSON nor YAML: ${state.replace(/:$/, "")}`);

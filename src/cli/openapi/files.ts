@@ -124,12 +124,13 @@ function toDocument(file: string, { source, name }: ApiSurvey, isConfig: boolean
   const isJson = isJsonText(text);
   const folder = toFolder(platform.toPath(file));
   // Code would need a package to read YAML.
-  if (!source.isUrl && (isConfig || isJson)) {
+  if (!source.isUrl && !source.isBundled && (isConfig || isJson)) {
     const path = platform.toPath(source.name);
     return { document: toRelativePath(folder, path) ?? path, copies: [] };
   }
-  const copy = `${name}.openapi.${isConfig && !isJson ? "yaml" : "json"}`;
-  const content = isConfig || isJson ? text : `${JSON.stringify(source.document, null, 2)}\n`;
+  const isKept = !source.isBundled && (isConfig || isJson);
+  const copy = `${name}.openapi.${isKept && !isJson ? "yaml" : "json"}`;
+  const content = isKept ? text : `${JSON.stringify(source.document, null, 2)}\n`;
   return { document: copy, copies: [[toSibling(file, copy), content]] };
 }
 

@@ -18,6 +18,7 @@ import { toPrintable, toPrintableJson } from "../../core/kit/printable.ts";
 import { toProgram, toShell } from "../command.ts";
 import { MAX_DOCUMENT_BYTES, parseDocument } from "../config/api_document.ts";
 import { toCount } from "../listing.ts";
+import { bundleFiles } from "./bundled_files.ts";
 import { MANY_TOKENS } from "../listing_check.ts";
 import { platform } from "../platform.ts";
 
@@ -37,6 +38,8 @@ export interface ApiSource {
   readonly name: string;
   /** Whether the document comes from a URL. */
   readonly isUrl: boolean;
+  /** Whether other files were added to the document. */
+  readonly isBundled: boolean;
   readonly bytes: Uint8Array;
   readonly document: object;
 }
@@ -81,8 +84,12 @@ const MAX_NAMED = 8;
 export async function readSource(name: string, allowPrivate: readonly string[]): Promise<ApiSource> {
   const isUrl = /^https?:/i.test(name);
   const bytes = isUrl ? await download(name, allowPrivate) : await readFile(name);
-  const document = await withAction(`Cannot read ${name}`, () => parseDocument(bytes));
-  return { name, isUrl, bytes, document };
+  return await withAction(`Cannot read ${name}`, async () => {
+    const document = parseDocument(bytes);
+    // The files of another server are not read, because the user has named only one.
+    const bundled = isUrl ? { document, isBundled: false } : await bundleFiles(document, platform.toPath(name));
+    return { name, isUrl, bytes, ...bundled };
+  });
 }
 
 async function readFile(name: string): Promise<Uint8Array> {

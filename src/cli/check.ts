@@ -147,13 +147,27 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${formatHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = findings.map((each) => toPrintableLine(`${each.level}: ${each.place}: ${toSentence(each)}`));
+  const found = groupFindings(findings).map(toPrintableLine);
   return [
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
     ...listing.shortTools ? ["A search finds the other tools. They take no tokens before they are found."] : [],
     ...found.length ? ["", ...found] : ["No problems."],
   ].join("\n");
+}
+
+/** Number of items with the same problem above which the report counts them. */
+const MAX_SAME = 3;
+
+/** Returns a line for each finding. Many items with the same problem have one line. */
+function groupFindings(findings: readonly Finding[]): readonly string[] {
+  const groups = Map.groupBy(findings, (each) => `${each.level} ${toSentence(each)}`);
+  return [...groups.values()].flatMap((same) => {
+    const toLine = (place: string) => `${same[0].level}: ${place}: ${toSentence(same[0])}`;
+    if (same.length <= MAX_SAME) return same.map(({ place }) => toLine(place));
+    const names = same.slice(0, MAX_SAME).map(({ place }) => place).join(", ");
+    return [toLine(`${names} and ${same.length - MAX_SAME} more`)];
+  });
 }
 
 /** Lists the steps of each handler, in the order in which they run. */

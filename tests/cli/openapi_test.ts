@@ -86,6 +86,21 @@ for (const { name, program } of runtimes) {
     });
   });
 
+  testProcesses(`${name}: check counts the items that have the same problem`, async () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const handlers = names.map((each) => `tool({ name: "${each}", description: "", run: () => "" })`);
+    const source = `import { createServer, tool } from "${root}mod.ts";
+export default createServer({ name: "s", version: "1.0.0", handlers: [${handlers.join(", ")}] });`;
+    await withFiles({ "s.ts": source }, async (cwd) => {
+      const { stdout } = await run([...program, "check", "s.ts"], { cwd });
+      const warnings = stdout.split("\n").filter((line) => /^(warning|error): /.test(line));
+      assertEquals(warnings.filter((line) => line.includes("tool a, tool b, tool c and 2 more: ")).length, 1, stdout);
+      assertEquals(warnings.filter((line) => /tool [de]\b/.test(line)), []);
+      const { findings } = JSON.parse((await run([...program, "check", "s.ts", "--json"], { cwd })).stdout);
+      assertEquals(findings.filter(({ place }: { place: string }) => place === "tool e").length > 0, true);
+    });
+  });
+
   testProcesses(`${name}: openapi reads the files beside a document, and writes one document`, async () => {
     await withApi(
       async (request) => Response.json({ url: request.url, body: await request.text() }),

@@ -1,6 +1,7 @@
 // Tests of the credentials that `openapi()` adds to requests, and of apps in the same process.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { listWarnings } from "../../src/host.ts";
 import { openapi, type OpenApiOptions, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -382,4 +383,21 @@ Deno.test("mcp check warns if no operation has its credential, and names the rea
   assertEquals(warn({ auth: { bearer: () => SECRET } }), []);
   // The author has left out all operations.
   assertEquals(warn({ as: () => "none" }), []);
+});
+
+Deno.test("a signed-in caller without a credential is not asked to sign in, and the log names the caller", async () => {
+  const faults: string[] = [];
+  const observer = { fault: ({ error }: FaultEvent) => void faults.push(String(Object(error).message)) };
+  const document = toDocument({ a: toSecurity(["bearer"], ["header"]) }, { components });
+  const auth = { bearer: () => undefined, header: () => undefined };
+  await withEcho(document, { auth, observer, principal: { id: "apikey:ada" } }, async ({ call, received }) => {
+    assertEquals(await call("a"), { text: sentence("bearer or header"), isError: true });
+    assertEquals(faults, [sentence("apikey:ada", "bearer or header", "GET /a")]);
+    assertEquals(received.length, 0);
+  });
+  faults.length = 0;
+  await withEcho(document, { auth, observer }, async ({ call }) => {
+    assertEquals(await call("a"), { text: sentence("sign in"), isError: true });
+    assertEquals(faults, []);
+  });
 });

@@ -13,7 +13,7 @@ import { withAlso } from "../../server/visibility/registry.ts";
 import { type ApiDocument, toList, toNode, toText } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { type ApiParts, makeOperation } from "./operation_handler.ts";
-import { type DocumentOperation, listOperations, UNKNOWN_METHOD } from "./operations.ts";
+import { type DocumentOperation, listOperations, listServers, UNKNOWN_METHOD } from "./operations.ts";
 import type { ApiOperation } from "./api_operation.ts";
 import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
 import { readDocument } from "./read_document.ts";
@@ -82,7 +82,7 @@ export function openapi(document: object, options: OpenApiOptions): Api {
   const parts: ApiParts = {
     document: read,
     schemas: { arguments: new Schemas(read, "arguments"), results: new Schemas(read, "results") },
-    base: readBase(options),
+    findBase: createFindBase(options),
     uri: `api://${name}`,
     options,
   };
@@ -98,23 +98,42 @@ export function openapi(document: object, options: OpenApiOptions): Api {
   });
 }
 
-function readBase({ baseUrl, fetch }: OpenApiOptions): URL {
-  const refuse = (state: string) => new TypeError(`Cannot make an API: ${state}`);
-  if (baseUrl === undefined && !fetch) {
-    throw refuse("baseUrl is missing; the servers of the document are never used, so write the URL of the API");
+/** Returns a function that returns the base URL of an operation, or `undefined` if only its own servers have it. */
+function createFindBase({ baseUrl, fetch }: OpenApiOptions): ApiParts["findBase"] {
+  if (typeof baseUrl === "function") {
+    return (operation) => {
+      const returned = baseUrl(operation);
+      return returned === undefined ? undefined : readBase(returned, `baseUrl(${JSON.stringify(operation.id)})`);
+    };
   }
-  const text = String(baseUrl ?? "http://localhost");
+  if (baseUrl === undefined && !fetch) {
+    throw new TypeError(
+      "Cannot make an API: baseUrl is missing; the servers of the document are never used, so write the URL of the API",
+    );
+  }
+  const base = readBase(baseUrl ?? "http://localhost", "baseUrl");
+  // An app in this process serves all operations.
+  return ({ servers }) => servers.length && !fetch ? undefined : base;
+}
+
+/** `place` is the name of the URL in errors. */
+function readBase(given: unknown, place: string): URL {
+  const refuse = (state: string) => new TypeError(`Cannot make an API: ${state}`);
+  const text = String(given);
   if (!URL.canParse(text) || !/^https?:/i.test(text)) {
-    throw refuse(`baseUrl is ${show(text)}; it must be a URL such as https://api.example.com/v1`);
+    throw refuse(`${place} is ${show(text)}; it must be a URL such as https://api.example.com/v1`);
   }
   const base = new URL(text);
-  if (base.username || base.password) throw refuse("baseUrl contains credentials; use auth instead");
-  if (base.search || base.hash) throw refuse("baseUrl has a query or a fragment; remove it");
+  if (base.username || base.password) throw refuse(`${place} contains credentials; use auth instead`);
+  if (base.search || base.hash) throw refuse(`${place} has a query or a fragment; remove it`);
   return base;
 }
 
 function checkTransform({ transform = {} }: OpenApiOptions, operations: readonly ApiOperation[]): void {
-  if (!isObject(transform)) throw new TypeError(`Cannot make an API: transform is ${show(transform)}; use an object`);
+  if (typeof transform === "function") return;
+  if (!isObject(transform)) {
+    throw new TypeError(`Cannot make an API: transform is ${show(transform)}; use an object, or a function`);
+  }
   const ids = operations.map(({ id }) => id);
   checkNames("transform", transform, ids, { word: "an operation", remedy: "use the operationId" });
 }
@@ -158,9 +177,13 @@ function serve(operation: DocumentOperation, parts: ApiParts) {
   }
   const none = { ...shown, kind: "none", bytes: 0, tokens: 0, cut: 0 } as const;
   if (kind === "none") return { served: none };
-  const made = makeOperation(operation, kind, parts);
+  const change = typeof changes === "function"
+    ? changes(shown)
+    : Object.hasOwn(changes, operation.id)
+    ? changes[operation.id]
+    : undefined;
+  const made = makeOperation(operation, kind, { ...parts, changed: Object.keys(change?.input ?? {}) });
   if ("reason" in made) return { served: { ...none, reason: made.reason } };
-  const change = Object.hasOwn(changes, operation.id) ? changes[operation.id] : undefined;
   // The cast is safe, because `transform` checks the changes for the kind of the handler.
   const handler = change ? transform(made.handler as never, change as never) as Handler : made.handler;
   const bytes = countBytes(JSON.stringify(made.definition));
@@ -258,7 +281,7 @@ export function readOpenApi(document: object): DocumentFacts {
     title: toText(info.title),
     version: toText(info.version),
     format: read.version,
-    servers: listServers(read),
+    servers: listServers(read.root.servers),
     schemes: schemes.map(([name, scheme]) => {
       const { type, scheme: http } = toNode(scheme);
       return { name, type: type === "http" ? `http ${http}` : String(type) };
@@ -267,9 +290,4 @@ export function readOpenApi(document: object): DocumentFacts {
       operation
     ),
   };
-}
-
-function listServers({ root }: ApiDocument): readonly string[] {
-  const servers = Array.isArray(root.servers) ? root.servers : [];
-  return servers.flatMap((server) => toText(toNode(server).url) ?? []);
 }

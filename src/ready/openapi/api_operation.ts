@@ -20,4 +20,9 @@ export interface ApiOperation {
   readonly description?: string;
   /** Whether the document marks the operation as deprecated. */
   readonly isDeprecated: boolean;
+  /**
+   * The URLs of the servers that the document names for this operation or its path instead of the servers of the whole
+   * document. They may be relative, or contain variables. Empty for most operations.
+   */
+  readonly servers: readonly string[];
 }

@@ -62,7 +62,8 @@ export function toOperationArguments(given: Given, schemas: Schemas): OperationA
     entries.push(...Object.entries(properties as Record<string, JsonSchema>)); // The cast is safe, because properties are schemas.
     if (body.isRequired) required.push(...own as string[]); // The cast is safe, because these are names.
   } else if (body) {
-    entries.push([BODY, describe(body.schema, body.description)]);
+    const isDescribed = body.description !== undefined || body.schema.description !== undefined;
+    entries.push([BODY, describe(body.schema, isDescribed ? body.description : "Body of the request.")]);
     if (body.isRequired) required.push(BODY);
   }
   const root: JsonSchema = {

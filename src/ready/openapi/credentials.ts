@@ -6,6 +6,7 @@ import { isToken } from "../../core/kit/http_token.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { type Context, ToolError } from "../../library.ts";
 import { type ApiDocument, PartError, resolveLoosely, toNode } from "./document.ts";
+import { findCall } from "../../server/call/find_call.ts";
 import type { ApiOperation } from "./api_operation.ts";
 
 /** A user and a password, for the HTTP scheme `basic`. */
@@ -187,11 +188,15 @@ export async function addCredentials(
     if (!absent) return schemes.flatMap(({ name, write }) => write(checkCredential(name, found.get(name)), target));
     missing.add(absent.name);
   }
+  const schemes = [...missing].join(" or ");
+  const place = `${operation.method} ${operation.path}`;
+  const { principal } = ctx;
+  if (!principal) throw new ToolError(`Cannot call ${place}: there is no credential for ${schemes}; sign in first`);
+  const call = findCall(ctx);
+  const state = `auth returned no credential of ${schemes} for the caller ${JSON.stringify(principal.id)}`;
+  call?.host.parts?.report(new Error(`Cannot call ${place}: ${state}; return the credential of this caller`), call);
   throw new ToolError(
-    `Cannot call ${operation.method} ${operation.path}: there is no credential for ${
-      [...missing].join(" or ")
-    }; sign ` +
-      "in first",
+    `Cannot call ${place}: the server has no credential of ${schemes} for your account; ask the operator of the server`,
   );
 }
 

@@ -27,6 +27,7 @@ import { readBody } from "./body.ts";
 import { addCredentials, readSecurity, type Security } from "./credentials.ts";
 import { type ApiDocument, PartError, resolveLoosely } from "./document.ts";
 import { nameArguments } from "./names.ts";
+import { nestArguments, type NestedMembers, placeNested } from "./nested_arguments.ts";
 import type { DocumentOperation } from "./operations.ts";
 import type { ApiOperation } from "./api_operation.ts";
 import type { OpenApiOptions, OperationKind } from "./options.ts";
@@ -41,10 +42,17 @@ import { foldName, listNames } from "./taken_names.ts";
 export interface ApiParts {
   readonly document: ApiDocument;
   readonly schemas: { readonly arguments: Schemas; readonly results: Schemas };
-  readonly base: URL;
+  /** Returns the URL to which the path of an operation is appended. Returns `undefined` if the operation has none. */
+  readonly findBase: (operation: ApiOperation) => URL | undefined;
   /** The start of the URIs of resources, such as `api://petstore`. */
   readonly uri: string;
   readonly options: OpenApiOptions;
+}
+
+/** The parts from which one operation is made. */
+export interface OperationParts extends ApiParts {
+  /** The names of the arguments that `transform` changes. */
+  readonly changed: readonly string[];
 }
 
 /** The handler of an operation, or the reason why there is none. */
@@ -65,7 +73,7 @@ const SAFE = ["GET", "HEAD", "OPTIONS", "QUERY"];
 export function makeOperation(
   given: DocumentOperation,
   kind: Exclude<OperationKind, "none">,
-  parts: ApiParts,
+  parts: OperationParts,
 ): MadeOperation {
   try {
     return make(given, kind, parts);
@@ -78,7 +86,7 @@ export function makeOperation(
 function make(
   { node, shared, problem, ...operation }: DocumentOperation,
   kind: Exclude<OperationKind, "none">,
-  parts: ApiParts,
+  parts: OperationParts,
 ): MadeOperation {
   if (problem !== undefined) throw new PartError(problem);
   const { document, options } = parts;
@@ -87,6 +95,12 @@ function make(
   if (options.readOnly && !isSafe) throw new PartError("it can change data (readOnly)");
   if (!isToken(method) || /^(trace|track|connect)$/i.test(method)) {
     throw new PartError(`no request can be a ${method}`);
+  }
+  const base = parts.findBase(operation);
+  if (!base) {
+    const [server] = operation.servers;
+    const state = server === undefined ? "baseUrl returned no URL for it" : `it has a server of its own, ${server}`;
+    throw new PartError(`${state}; return its URL from a function as baseUrl`);
   }
   const path = parsePath(operation.path);
   const security = readSecurity(document, node.security, options.auth ?? {});
@@ -98,7 +112,8 @@ function make(
   const parameters = toSendable(readParameters(document, shared, node.parameters), path, security);
   const sending: Sending = {
     operation,
-    parts: { base: parts.base, options },
+    base,
+    options,
     path,
     security,
     accept: readAccept(document, node),
@@ -109,7 +124,9 @@ function make(
   if (kind !== "tool") return makeResource(sending, args, { kind, uri: parts.uri });
   const output = options.output ?? "none";
   const result = output === "none" ? undefined : readResultSchema(document, node, parts.schemas.results);
-  return makeTool(sending, args, result && { schema: result, isStrict: output === "strict" });
+  const schemes = security.alternatives.flat();
+  const nested = nestArguments(args.schema, { names: parts.changed, schemes, id: operation.id });
+  return makeTool(sending, { ...args, ...nested }, result && { schema: result, isStrict: output === "strict" });
 }
 
 /**
@@ -153,7 +170,8 @@ function listReserved(
 /** The parts of an operation from which each call makes a request. They do not refer to the document. */
 interface Sending {
   readonly operation: ApiOperation;
-  readonly parts: Pick<ApiParts, "base" | "options">;
+  readonly base: URL;
+  readonly options: OpenApiOptions;
   readonly path: PathTemplate;
   readonly security: Security;
   /** The header `Accept`. */
@@ -161,7 +179,7 @@ interface Sending {
 }
 
 async function send(
-  { operation, parts: { base, options }, security, accept }: Sending,
+  { operation, base, options, security, accept }: Sending,
   written: WrittenRequest,
   ctx: Context,
 ): Promise<Answer> {
@@ -194,9 +212,13 @@ interface Result {
   readonly isStrict: boolean;
 }
 
-function makeTool(sending: Sending, args: OperationArguments, result: Result | undefined): MadeOperation {
+function makeTool(
+  sending: Sending,
+  args: OperationArguments & NestedMembers,
+  result: Result | undefined,
+): MadeOperation {
   const { operation, path } = sending;
-  const { parameters, toBody } = args;
+  const { parameters, toBody, fixed, sent } = args;
   const { name, summary, tags } = operation;
   let check: CheckJson | undefined;
   const toCheck = () => check ??= result && createCheck(result.schema, `tool ${name}`, result.isStrict);
@@ -209,7 +231,7 @@ function makeTool(sending: Sending, args: OperationArguments, result: Result | u
     ...result?.isStrict ? { output: result.schema } : {},
   };
   const run = async (input: Readonly<Record<string, unknown>>, ctx: Context): Promise<ToolResult> => {
-    const written = writeArguments(input, { parameters, toBody }, path);
+    const written = writeArguments(placeNested(input, { fixed, sent }), { parameters, toBody }, path);
     return await toResult({ ...await send(sending, written, ctx), check: toCheck() });
   };
   try {

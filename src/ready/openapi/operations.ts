@@ -47,12 +47,25 @@ export function listOperations(document: ApiDocument): readonly DocumentOperatio
         summary: toText(node.summary)?.trim(),
         description: toText(node.description)?.trim(),
         isDeprecated: node.deprecated === true,
+        servers: listOwnServers(document, node.servers ?? item.node.servers),
         node,
         shared: item.node.parameters,
         problem: item.problem ?? own.problem ?? findMisspelt(method, item.node),
       };
     });
   });
+}
+
+/** Returns the URLs of a list of servers. */
+export function listServers(servers: unknown): readonly string[] {
+  return toList(servers).flatMap((server) => toText(toNode(server).url) ?? []);
+}
+
+/** Returns the URLs of an operation's servers, unless they are servers of the whole document. */
+function listOwnServers({ root }: ApiDocument, servers: unknown): readonly string[] {
+  const all = new Set(listServers(root.servers));
+  const own = listServers(servers);
+  return own.every((url) => all.has(url)) ? [] : own;
 }
 
 /** A part of a document, or the reason why it cannot be read. */

@@ -32,17 +32,22 @@ export interface OperationChange {
   readonly description?: string;
   /** What to use instead, such as `use find`. The description then begins with this text. */
   readonly deprecated?: string;
-  /** The changes of arguments, by the name of the argument. Only for tools. */
+  /**
+   * The changes of arguments, by the name of the argument. A path such as `body.options.tenant` names a member of an
+   * argument, which can only get a `value`. Only for tools.
+   */
   readonly input?: Readonly<Record<string, OperationArgumentChange>>;
 }
 
 /** Options of {@linkcode openapi}. `baseUrl` or `fetch` is required. */
 export interface OpenApiOptions extends Pick<RequestLimits, "maxBytes" | "allowPrivate"> {
   /**
-   * The URL to which the paths of the document are appended, such as `https://api.example.com/v1`. The `servers` of the
-   * document are never used. With `fetch`, defaults to `http://localhost`.
+   * The URL to which the paths of the document are appended, such as `https://api.example.com/v1`, or a function that
+   * returns it for an operation. The `servers` of the document are never used. Without a function, operations for which
+   * the document names other servers are left out, because they would get the credentials of the base URL. An operation
+   * for which the function returns `undefined` is left out too. With `fetch`, defaults to `http://localhost`.
    */
-  readonly baseUrl?: string | URL;
+  readonly baseUrl?: string | URL | ((operation: ApiOperation) => string | URL | undefined);
   /**
    * An app in this process that responds to the requests, such as `app.fetch`. It gets the caller with `principalOf`. By
    * default, requests are sent over the network.
@@ -53,8 +58,13 @@ export interface OpenApiOptions extends Pick<RequestLimits, "maxBytes" | "allowP
    * URI; both are GET operations. By default, all operations are tools.
    */
   readonly as?: (operation: ApiOperation) => OperationKind;
-  /** Changes of operations by their id, such as other names, and arguments with fixed values. */
-  readonly transform?: Readonly<Record<string, OperationChange>>;
+  /**
+   * Changes of operations, such as other names, and arguments with fixed values: by the id of the operation, or a
+   * function that returns the changes of an operation, or `undefined`.
+   */
+  readonly transform?:
+    | Readonly<Record<string, OperationChange>>
+    | ((operation: ApiOperation) => OperationChange | undefined);
   /**
    * The credentials by name of the security scheme, such as `{ github: (ctx) => token }`. If the function
    * returns `undefined`, the call uses the next alternative of the operation, or fails. An operation whose schemes have no

@@ -1,0 +1,222 @@
+/**
+ * Hides members of arguments, such as a member of a body whose value the author has fixed. In the schema of a tool, such
+ * a member becomes an argument of its own, such as `body.options.tenant`, which `transform` hides and sets.
+ */
+import { isObject } from "../../core/kit/json.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
+import { show } from "../../core/known_options.ts";
+import { followRef } from "../../core/schema/json_schema.ts";
+import { type JsonSchema, ToolError } from "../../library.ts";
+import type { Arguments } from "../tool_input.ts";
+import type { Scheme } from "./credentials.ts";
+import { foldName } from "./taken_names.ts";
+
+/** A member of an argument: `["body", "options", "tenant"]`. */
+export type MemberPath = readonly string[];
+
+/** The members that clients neither see nor set. */
+export interface NestedMembers {
+  /** The members whose values are arguments of their own, by the name of this argument. */
+  readonly fixed: ReadonlyMap<string, MemberPath>;
+  /** The members that a security scheme sends in another place. */
+  readonly sent: readonly MemberPath[];
+}
+
+/** A schema of arguments without some members. */
+export interface NestedSchema extends NestedMembers {
+  readonly schema: JsonSchema;
+}
+
+interface Wanted {
+  /** The names of changed arguments. A name such as `body.tenant` stands for a member, unless an argument has it. */
+  readonly names: readonly string[];
+  readonly schemes: readonly Scheme[];
+  /** Id of the operation, for errors. */
+  readonly id: string;
+}
+
+/**
+ * Moves members with fixed values to the root of a schema of arguments, and removes the members that security schemes
+ * send.
+ *
+ * @throws {TypeError} if the arguments do not have a member.
+ */
+export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted): NestedSchema {
+  const properties = Object(root.properties);
+  const fixed = new Map(
+    names.filter((name) => name.includes(".") && !Object.hasOwn(properties, name)).map((name) => [name, name.split(".")]),
+  );
+  const sent = listMembers(root, properties.body).filter(([name, member]) =>
+    schemes.some((scheme) => isSent(name, member, scheme))
+  ).map(([name]) => ["body", name]);
+  let schema = root;
+  for (const [name, path] of fixed) {
+    const { changed, removed } = remove(schema, schema, path);
+    if (!removed) throw toUnknown(root, { id, name, path });
+    schema = { ...changed, properties: { ...Object(changed.properties), [name]: removed[0] ?? {} } };
+  }
+  for (const path of sent) schema = remove(schema, schema, path).changed;
+  return { schema, fixed, sent };
+}
+
+/**
+ * Whether a security scheme sends an optional member of a body. Some APIs take a key in a header or in the body, and
+ * their documents say so at the member.
+ */
+function isSent(name: string, { schema, isRequired }: Member, { place, key }: Scheme): boolean {
+  if (isRequired || place !== "header" || foldName(key) === "authorization") return false;
+  if (foldName(key) === foldName(name)) return true;
+  const { description } = Object(schema);
+  return typeof description === "string" && description.toLowerCase().includes(key.toLowerCase());
+}
+
+/** A member of an argument. */
+interface Member {
+  readonly schema: unknown;
+  readonly isRequired: boolean;
+}
+
+/** Lists the members of an object, in all parts of its schema. */
+function listMembers(root: JsonSchema, given: unknown): readonly (readonly [name: string, member: Member])[] {
+  const parts = listParts(root, given);
+  const required = new Set(parts.flatMap((part) => Array.isArray(part.required) ? part.required : []));
+  return parts.flatMap(({ properties }) =>
+    Object.entries(Object(properties)).map(([name, schema]) => [name, { schema, isRequired: required.has(name) }] as const)
+  );
+}
+
+/** Lists the schemas that apply to one value: a schema, its references and its parts. */
+function listParts(root: JsonSchema, schema: unknown, seen: Set<unknown> = new Set()): readonly JsonSchema[] {
+  if (!isObject(schema) || seen.has(schema)) return [];
+  seen.add(schema);
+  const { $ref } = schema;
+  const parts = PARTS.flatMap((key) => Array.isArray(schema[key]) ? schema[key] : []);
+  const all = typeof $ref === "string" ? [followRef(root, $ref), ...parts] : parts;
+  return [schema, ...all.flatMap((part) => listParts(root, part, seen))];
+}
+
+const PARTS = ["allOf", "anyOf", "oneOf"];
+
+interface Removed {
+  readonly changed: JsonSchema;
+  /** The schemas of the removed member. Empty if its object does not list its members. `undefined` if there is none. */
+  readonly removed?: readonly unknown[];
+}
+
+/**
+ * Removes a member from a copy of a schema. Other schemas of the document share its definitions, so a definition on the
+ * path is copied to the place where it is used.
+ */
+function remove(root: JsonSchema, schema: JsonSchema, path: MemberPath, seen: ReadonlySet<string> = new Set()): Removed {
+  const { $ref, ...own } = schema;
+  if (typeof $ref === "string" && !seen.has($ref)) {
+    const target = followRef(root, $ref);
+    const found = isObject(target) ? remove(root, target, path, new Set([...seen, $ref])) : undefined;
+    if (!found?.removed) return { changed: schema };
+    const beside = remove(root, own, path, seen);
+    return { changed: { ...found.changed, ...beside.changed }, removed: [...found.removed, ...beside.removed ?? []] };
+  }
+  const [name, ...rest] = path;
+  const removed: unknown[] = [];
+  let isFound = false;
+  const changed: Record<string, unknown> = { ...schema };
+  const member: unknown = Object.getOwnPropertyDescriptor(Object(schema.properties), name)?.value;
+  if (member !== undefined && !rest.length) {
+    const { [name]: _, ...others } = Object(schema.properties);
+    changed.properties = others;
+    removed.push(member);
+    isFound = true;
+  } else if (isObject(member)) {
+    const inner = remove(root, member, rest);
+    if (inner.removed) {
+      changed.properties = { ...Object(schema.properties), [name]: inner.changed };
+      removed.push(...inner.removed);
+      isFound = true;
+    }
+  } else {
+    // The members of an object without properties are not known.
+    const isObjectType = schema.type === undefined || [schema.type].flat().includes("object");
+    isFound = isObjectType && ["properties", ...PARTS].every((key) => schema[key] === undefined);
+  }
+  if (!rest.length && Array.isArray(schema.required)) changed.required = schema.required.filter((each) => each !== name);
+  for (const key of PARTS) {
+    const parts: unknown = schema[key];
+    if (!Array.isArray(parts)) continue;
+    changed[key] = parts.map((part: unknown) => {
+      const inner = isObject(part) ? remove(root, part, path, seen) : undefined;
+      if (!inner?.removed) return part;
+      removed.push(...inner.removed);
+      isFound = true;
+      return inner.changed;
+    });
+  }
+  return { changed, removed: isFound ? removed : undefined };
+}
+
+function toUnknown(
+  root: JsonSchema,
+  { id, name, path }: { readonly id: string; readonly name: string; readonly path: MemberPath },
+): TypeError {
+  const at = path.slice(0, -1).reduce<unknown>(
+    (schema, key) => listMembers(root, schema).find(([each]) => each === key)?.[1].schema,
+    root,
+  );
+  const known = listMembers(root, at).map(([each]) => [...path.slice(0, -1), each].join("."));
+  const meant = findSuggestion(name, known);
+  const remedy = meant === undefined ? "use a path such as body.options.tenant" : `did you mean ${meant}?`;
+  return new TypeError(
+    `Cannot make an API: transform of ${id} changes ${show(name)}, which the operation does not have; ${remedy}`,
+  );
+}
+
+/**
+ * Moves the values of fixed members into their arguments.
+ *
+ * @throws {ToolError} if an argument of a client has a member that it cannot set, in any case of its letters.
+ */
+export function placeNested(given: Arguments, { fixed, sent }: NestedMembers): Arguments {
+  if (!fixed.size && !sent.length) return given;
+  for (const path of sent) refuseMember(given, path);
+  const args: Record<string, unknown> = { ...given };
+  for (const [name, path] of fixed) {
+    const value = args[name];
+    delete args[name];
+    refuseMember(args, path);
+    setMember(args, path, { value, path });
+  }
+  return args;
+}
+
+function refuseMember(args: Arguments, path: MemberPath): void {
+  let at: unknown = args;
+  for (const [i, name] of path.entries()) {
+    if (!isObject(at)) return;
+    const names = Object.keys(at).filter((each) => foldName(each) === foldName(name));
+    const odd = names.find((each) => each !== name || i === path.length - 1);
+    if (odd !== undefined) {
+      const shown = [...path.slice(0, i), odd].join(".");
+      throw new ToolError(`Cannot send the request: the server sets ${shown} itself; remove it`);
+    }
+    at = at[name];
+  }
+}
+
+/** Sets a member in an object. Copies the objects on the path, because they belong to the client's arguments. */
+function setMember(
+  target: Record<string, unknown>,
+  [name, ...rest]: MemberPath,
+  given: { readonly value: unknown; readonly path: MemberPath },
+): void {
+  if (!rest.length) {
+    target[name] = given.value;
+    return;
+  }
+  const inner = target[name] ?? {};
+  if (!isObject(inner)) {
+    const at = given.path.slice(0, -rest.length).join(".");
+    throw new ToolError(`Cannot send the request: ${at} is not an object; send an object`);
+  }
+  const copy = { ...inner };
+  setMember(copy, rest, given);
+  target[name] = copy;
+}

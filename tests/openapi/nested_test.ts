@@ -1,0 +1,179 @@
+// Members of arguments that the author fixes, and members that a security scheme sends in another place.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { createServer } from "../../mod.ts";
+import { openapi, type OperationChange } from "../../src/ready/openapi/openapi.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
+import { toDocument, withEcho } from "./echo.ts";
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const schemas = {
+  Owner: { type: "object", required: ["tenant", "name"], properties: { tenant: { type: "string" }, name: {} } },
+  Base: { type: "object", properties: { owner: ref("Owner") } },
+  Item: { allOf: [ref("Base"), { required: ["title"], properties: { title: { type: "string" } } }] },
+  Free: { type: "object" },
+  Node: { type: "object", properties: { next: ref("Node"), tenant: { type: "string" } } },
+};
+const toBody = (name: string, type = "application/json") => ({
+  method: "post",
+  requestBody: { content: { [type]: { schema: ref(name) } } },
+});
+const filter = {
+  name: "filter",
+  in: "query",
+  style: "deepObject",
+  schema: { type: "object", properties: { org: {} } },
+};
+const document = toDocument({
+  item: toBody("Item"),
+  other: toBody("Item"),
+  free: toBody("Free"),
+  node: toBody("Node"),
+  form: toBody("Owner", "application/x-www-form-urlencoded"),
+  list: { parameters: [filter] },
+}, { components: { schemas } });
+const fix = (path: string, value: unknown = "acme"): OperationChange => ({ input: { [path]: { value } } });
+
+Deno.test("transform fixes a member of a body, which clients neither see nor set", async () => {
+  const transform = {
+    item: fix("body.owner.tenant"),
+    free: fix("body.a.b.c", { d: 1 }),
+    node: fix("body.next.tenant"),
+    form: fix("body.tenant"),
+    list: fix("filter.org"),
+  };
+  await withEcho(document, { transform }, async ({ client, send, call, received }) => {
+    const tools = new Map((await client.listTools()).map(({ name, inputSchema }) => [name, inputSchema]));
+    const toSchema = (name: string) => JSON.stringify(tools.get(name));
+    for (const name of ["item", "free", "form", "list"]) {
+      assert(!/tenant|"org"|body\.|filter\./.test(toSchema(name)), toSchema(name));
+    }
+    // The definition of the member is still complete for other operations, and for other places.
+    assert(toSchema("other").includes("tenant"));
+    assert(toSchema("node").includes("tenant"));
+    const sent = async (name: string, body?: unknown) => JSON.parse((await send(name, { body })).body);
+    assertEquals(await sent("item", { title: "a", owner: { name: "x" } }), {
+      title: "a",
+      owner: { name: "x", tenant: "acme" },
+    });
+    assertEquals(await sent("item", { title: "a" }), { title: "a", owner: { tenant: "acme" } });
+    // A body that the client leaves out must not leave out the fixed member.
+    assertEquals(await sent("item"), { owner: { tenant: "acme" } });
+    assertEquals(await sent("free", { z: 1 }), { z: 1, a: { b: { c: { d: 1 } } } });
+    assertEquals(await sent("node", { tenant: "own", next: { next: {} } }), {
+      tenant: "own",
+      next: { next: {}, tenant: "acme" },
+    });
+    assertEquals((await send("form", { body: { name: "x" } })).body, "name=x&tenant=acme");
+    assertEquals((await send("list")).target, "/list?filter%5Borg%5D=acme");
+    const count = received.length;
+    for (
+      const [name, args] of [
+        ["item", { body: { title: "a", owner: { name: "x", tenant: "evil" } } }],
+        ["item", { body: { title: "a", owner: { name: "x", TENANT: "evil" } } }],
+        ["item", { body: { title: "a", Owner: { tenant: "evil" } } }],
+        ["item", { body: { title: "a", owner: [] } }],
+        ["item", { "body.owner.tenant": "evil", body: { title: "a" } }],
+        ["free", { body: { a: "text" } }],
+        ["form", { body: { name: "x", Tenant: "evil" } }],
+        ["list", { filter: { Org: "evil" } }],
+      ] as const
+    ) {
+      assert((await call(name, args)).isError, JSON.stringify([name, args]));
+    }
+    assertEquals(received.length, count);
+  });
+});
+
+Deno.test("transform can be a function of the operation, and the value a function of the call", async () => {
+  const transform = ({ method }: { readonly method: string }): OperationChange | undefined =>
+    method === "GET" ? undefined : {
+      description: "Changes data",
+      input: {
+        body: { description: "The data" },
+        "body.tenant": { value: (ctx: { principal?: { id: string } }) => ctx.principal?.id ?? "" },
+      },
+    };
+  const document = toDocument({ a: toBody("Owner"), b: { parameters: [filter] } }, { components: { schemas } });
+  await withEcho(document, { transform, principal: { id: "ada" } }, async ({ client, send }) => {
+    const [a, b] = await client.listTools();
+    assertEquals([a.description, b.description], ["Changes data", "GET /b"]);
+    assertEquals(Object(a.inputSchema.properties).body.description, "The data");
+    assertEquals(JSON.parse((await send("a", { body: { name: "x" } })).body), { name: "x", tenant: "ada" });
+  });
+});
+
+Deno.test("a path that leads to no member is an error that suggests one", () => {
+  const make = (path: string, id = "item") => () =>
+    openapi(document, { fetch: () => new Response(), transform: { [id]: fix(path) } });
+  assertThrows(make("body.owner.tenat"), TypeError, sentence("body.owner.tenant"));
+  assertThrows(make("body.titel"), TypeError, sentence("body.title"));
+  assertThrows(make("boddy.title"), TypeError, sentence("boddy.title"));
+  assertThrows(make("body.title.deep"), TypeError, sentence("body.title.deep"));
+  assertThrows(make("filter.gro", "list"), TypeError, sentence("filter.org"));
+});
+
+Deno.test("a member of a body that a security scheme sends is hidden, unless it is required", async () => {
+  const properties = {
+    api_token: { type: "string", description: "Send it in the `X-Api-Token` header, or here." },
+    "x-account": { type: "string" },
+    note: { type: "string", description: "Shown next to the account" },
+    needed: { type: "string", description: "Equal to X-Account" },
+  };
+  const schema = { type: "object", required: ["needed"], properties };
+  const key = (name: string) => ({ type: "apiKey", in: "header", name });
+  const security = { security: [{ token: [], account: [] }] };
+  const content = { "application/json": { schema } };
+  const document = toDocument({ a: { ...security, method: "post", requestBody: { content } } }, {
+    components: { securitySchemes: { token: key("X-Api-Token"), account: key("X-Account") } },
+  });
+  const auth = { token: () => "t", account: () => "a" };
+  await withEcho(document, { auth }, async ({ client, send, call }) => {
+    const [{ inputSchema }] = await client.listTools();
+    const { body } = Object(inputSchema.properties);
+    assertEquals(Object.keys(body.properties), ["note", "needed"]);
+    assertEquals(body.description, "Body of the request.");
+    const { headers, body: text } = await send("a", { body: { needed: "x" } });
+    assertEquals([headers["x-api-token"], headers["x-account"], text], ["t", "a", '{"needed":"x"}']);
+    assert((await call("a", { body: { needed: "x", api_token: "stolen" } })).isError);
+  });
+});
+
+Deno.test("an operation with servers of its own is left out, unless baseUrl is a function", async () => {
+  const own = [{ url: "https://upload.example.com/v2" }];
+  const parts = {
+    openapi: "3.0.3",
+    servers: [{ url: "https://api.example.com" }, { url: "/v1" }],
+    paths: {
+      "/plain": { get: { operationId: "plain" } },
+      "/same": { servers: [{ url: "/v1" }], get: { operationId: "same" } },
+      "/upload": { post: { operationId: "upload", servers: own } },
+      "/path": { servers: own, get: { operationId: "path" }, put: { operationId: "back", servers: [{ url: "/v1" }] } },
+    },
+  };
+  const toReasons = (baseUrl: Parameters<typeof openapi>[1]["baseUrl"]) =>
+    openapi(parts, { baseUrl }).operations.map(({ id, reason }) => [id, reason]);
+  assertEquals(toReasons("https://api.example.com"), [
+    ["plain", undefined],
+    ["same", undefined],
+    ["upload", sentence("https://upload.example.com/v2")],
+    ["path", sentence("https://upload.example.com/v2")],
+    ["back", undefined],
+  ]);
+  const some = toReasons(({ id }) => id === "plain" ? undefined : "https://api.example.com");
+  assertEquals(some.flatMap(([, reason]) => reason ?? []), [sentence("baseUrl")]);
+  const urls: string[] = [];
+  const handler = openapi(parts, {
+    fetch: (request) => (urls.push(request.url), new Response("ok")),
+    baseUrl: ({ servers }) => servers[0] ?? "https://api.example.com/v1",
+  });
+  await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [handler] }));
+  for (const name of ["upload", "plain", "path", "back"]) await client.callTool(name);
+  assertEquals(urls, [
+    "https://upload.example.com/v2/upload",
+    "https://api.example.com/v1/plain",
+    "https://upload.example.com/v2/path",
+    "https://api.example.com/v1/path",
+  ]);
+  assertThrows(() => toReasons(() => "ftp://a"), TypeError, sentence("ftp"));
+});

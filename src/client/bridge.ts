@@ -12,7 +12,7 @@ import type { Channel, SendResult } from "./channel.ts";
 import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel } from "./line_channel.ts";
-import { type Message, readMessages } from "./message.ts";
+import { type Message, readForwarded } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
@@ -82,7 +82,7 @@ export class Bridge {
   constructor(options: BridgeOptions) {
     const { url, auth, headers, fetch = (request) => globalThis.fetch(request) } = options;
     this.#options = options;
-    this.#http = { url, sender: createSender(url, fetch, auth), headers };
+    this.#http = { url, sender: createSender(url, fetch, auth), headers, read: readForwarded };
     this.#channel = httpChannel(this.#http);
   }
 
@@ -91,7 +91,7 @@ export class Bridge {
     if (!line.trim()) return;
     let messages: readonly Message[];
     try {
-      messages = readMessages(line);
+      messages = readForwarded(line);
     } catch {
       const error = {
         code: -32700,
@@ -252,7 +252,8 @@ export class Bridge {
     const open = await sseTransport({ ...this.#http, signal });
     if (!open) return false;
     const onMessage = (sent: Message) => this.#pass(sent);
-    const lines = lineChannel({ open, onMessage, onBroken: (error) => this.#warn("Cannot read a message", error) });
+    const onBroken = (error: unknown) => this.#warn("Cannot read a message", error);
+    const lines = lineChannel({ open, onMessage, onBroken, read: readForwarded });
     const http = this.#channel;
     this.#channel = lines;
     lines.ended?.then(() => {

@@ -15,6 +15,8 @@ import type {
 } from "../core/protocol/types.ts";
 import type { TemplateVariables } from "../core/protocol/uri_template.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
+import { findExactContent } from "./message.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
@@ -169,7 +171,14 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
       if (result.resultType !== undefined && result.resultType !== "complete") return result as ToolResult & Result; // See below.
       const read = readResult("tools/call", result, { what: `the tool ${name}`, onMisfit });
       await outputs.check(name, read);
-      return read as ToolResult & Result; // The cast is safe, because the result was checked.
+      const exact = findExactContent(read.structuredContent);
+      if (exact === undefined) return read as ToolResult & Result; // The cast is safe, because the result was checked.
+      const isTyped = outputs.has(name);
+      onMisfit(toPrintableLine(
+        `Cannot read a number of the tool ${name} exactly: structuredContent has whole numbers beyond 2^53, ` +
+          (isTyped ? "which are rounded; the text of the result has all digits" : "which are texts instead"),
+      ));
+      return (isTyped ? read : { ...read, structuredContent: exact }) as ToolResult & Result; // See above.
     },
     readResource: (uri, options) => read(requests, uri, options),
     async readTemplate(template, variables, options) {

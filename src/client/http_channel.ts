@@ -11,7 +11,7 @@ import { describeResponse, isStream, readStart, readText } from "./response_text
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../core/kit/event_stream.ts";
-import { type Message, readMessages } from "./message.ts";
+import { type Message, readMessages, type ReadMessages } from "./message.ts";
 import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";
 
@@ -20,6 +20,8 @@ export interface HttpChannelOptions {
   readonly sender: HttpSender;
   /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Parses the messages of the server. Defaults to {@linkcode readMessages}. */
+  readonly read?: ReadMessages;
   /** Whether to throw if a stream breaks, or if the server sends messages after the response. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
@@ -58,6 +60,7 @@ class HttpChannel implements Channel {
   readonly #options: HttpChannelOptions;
   readonly #isStrict: boolean;
   readonly #trace: Trace | undefined;
+  readonly #read: ReadMessages;
   /** Streams that have delivered the response, but have not ended yet. */
   readonly #draining = new Map<AbortController, Promise<void>>();
   readonly #posts = new OneWayPosts();
@@ -67,6 +70,7 @@ class HttpChannel implements Channel {
     this.#options = options;
     this.#isStrict = options.isStrict ?? false;
     this.#trace = options.trace;
+    this.#read = options.read ?? readMessages;
   }
 
   async send(message: Message, given: SendOptions = {}): Promise<SendResult> {
@@ -76,7 +80,7 @@ class HttpChannel implements Channel {
     const { status, headers } = response;
     if (isStream(response)) return { status, headers, message: await this.#readResponse(response, message, options) };
     const text = await readText(response);
-    const reply = readBody(response, text);
+    const reply = readBody(response, text, this.#read);
     if (reply) this.#trace?.received?.(reply);
     else this.#trace?.other?.(text);
     return reply ? { status, headers, message: reply } : { status, headers, text };
@@ -88,7 +92,7 @@ class HttpChannel implements Channel {
       options.signal,
     );
     const { status, headers } = response;
-    const reply = readError(response, text);
+    const reply = readError(response, text, this.#read);
     if (reply) this.#trace?.received?.(reply);
     else this.#trace?.other?.(text);
     return reply ? { status, headers, message: reply } : { status, headers, text };
@@ -199,7 +203,7 @@ class HttpChannel implements Channel {
     position.id = event.id ?? position.id;
     position.retryMs = event.retry ?? position.retryMs;
     const data = readMessageEvent(event);
-    const messages = data === undefined ? [] : readMessages(data);
+    const messages = data === undefined ? [] : this.#read(data);
     for (const message of messages) this.#trace?.received?.(message);
     return messages;
   }
@@ -290,7 +294,7 @@ async function toError(response: Response): Promise<McpError> {
 
 /** Returns the error for a response that should have been an event stream, or should have had a success status. */
 export function toStreamError(response: Response, text: string): McpError {
-  const { error } = readError(response, text) ?? {};
+  const { error } = readError(response, text, readMessages) ?? {};
   const { status, headers } = response;
   const message = error?.message ?? `Cannot open the stream: ${describeResponse({ status, headers, text })}`;
   return new McpError(error?.code ?? 0, message, error?.data, { status });
@@ -309,14 +313,18 @@ async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): P
 }
 
 /** Returns the message in the body of an error response, if the body is a complete JSON-RPC message. */
-function readError({ headers }: Response, text: string): Message | undefined {
-  return readBody({ ok: false, headers }, text);
+function readError({ headers }: Response, text: string, read: ReadMessages): Message | undefined {
+  return readBody({ ok: false, headers }, text, read);
 }
 
-function readBody({ ok, headers }: Pick<Response, "ok" | "headers">, text: string): Message | undefined {
+function readBody(
+  { ok, headers }: Pick<Response, "ok" | "headers">,
+  text: string,
+  read: ReadMessages,
+): Message | undefined {
   if (!headers.get("content-type")?.startsWith("application/json")) return;
   try {
-    return readMessages(text)[0];
+    return read(text)[0];
   } catch (error) {
     // For an error status, ignore a body that is not a message, because a proxy may send its own JSON.
     if (ok) throw error;

@@ -6,7 +6,7 @@
 import { deadline } from "../core/kit/deadline.ts";
 import { type Failure, withFailure } from "../core/kit/failure.ts";
 import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
-import { type Message, readMessages } from "./message.ts";
+import { type Message, readMessages, type ReadMessages } from "./message.ts";
 import { isOneWay } from "./one_way.ts";
 
 export interface WriteOptions {
@@ -43,6 +43,8 @@ export interface LineChannelOptions {
   /** Called with an error for each received text that is not a message. */
   readonly onBroken: (error: unknown) => void;
   readonly trace?: Trace;
+  /** Parses the messages of the server. Defaults to {@linkcode readMessages}. */
+  readonly read?: ReadMessages;
 }
 
 interface Waiter {
@@ -55,7 +57,8 @@ interface Waiter {
  * Creates a channel over a transport. When the server closes the transport, waiting requests reject with a
  * `NetworkError`.
  */
-export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
+export function lineChannel(options: LineChannelOptions): Channel {
+  const { open, onMessage, onBroken, trace, read = readMessages } = options;
   // An array instead of a map, because a test may use the same id twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -70,7 +73,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
   function receive(text: string): Promise<void> | undefined {
     let messages;
     try {
-      messages = readMessages(text);
+      messages = read(text);
     } catch (error) {
       return void onBroken(error);
     }

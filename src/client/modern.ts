@@ -95,7 +95,9 @@ export class ModernCodec implements Codec {
         (at, key) => isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined,
         params.arguments,
       );
-      if (value !== undefined && value !== null) headers[`mcp-param-${header}`] = encodeHeaderValue(String(value));
+      if (value === undefined || value === null) continue;
+      // A number whose digits are kept is an object.
+      headers[`mcp-param-${header}`] = encodeHeaderValue(isObject(value) ? JSON.stringify(value) : String(value));
     }
     return headers;
   }

@@ -28,6 +28,11 @@ export class OutputChecks {
     );
   }
 
+  /** Whether the output schema of a tool is known. */
+  has(name: string): boolean {
+    return this.#schemas.has(name) || this.#find(name) !== undefined;
+  }
+
   /** Removes all schemas. Called when the server's list of tools has changed. */
   forget(): void {
     this.#schemas.clear();

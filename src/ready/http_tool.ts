@@ -12,6 +12,7 @@ import {
 } from "../library.ts";
 import { TOOL } from "../server/handlers/tool.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
+import { parseExactly } from "../core/kit/exact_json.ts";
 import { isObject } from "../core/kit/json.ts";
 import { isJsonType, parseBody } from "./http_body.ts";
 import { type RequestLimits, sendGuarded } from "./http_request.ts";
@@ -191,7 +192,7 @@ async function toResult(response: Response, url: URL): Promise<ToolResult | obje
   }
   if (isJsonType(mediaType)) {
     try {
-      const value: unknown = JSON.parse(text);
+      const value = parseExactly(text, String);
       if (isObject(value)) return { content: [{ type: "text", text }], structuredContent: value };
     } catch {
       // The response is not JSON in spite of its media type, and is returned as text.

@@ -3,6 +3,7 @@
  */
 import { toBase64 } from "../../core/kit/base64.ts";
 import { readEvents } from "../../core/kit/event_stream.ts";
+import { mayRound, parseExactly } from "../../core/kit/exact_json.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { shorten } from "../../core/kit/shorten.ts";
 import { type Content, type Context, media, ToolError, type ToolResult } from "../../library.ts";
@@ -74,7 +75,10 @@ export async function toResult(answer: Answer): Promise<ToolResult> {
   const value = isJsonType(mediaType) ? parse(text) : undefined;
   if (value === undefined) refuseStrict(check, "it is not JSON");
   const problem = value === undefined ? undefined : await check?.findProblem(value);
-  if (problem !== undefined) refuseStrict(check, `it does not match the document: ${problem}`);
+  if (problem !== undefined) {
+    const notes = mayRound(text) ? " (whole numbers beyond 2^53 are texts)" : "";
+    refuseStrict(check, `it does not match the document: ${problem}${notes}`);
+  }
   const isStructured = problem === undefined && (check?.isStrict ? value !== undefined : isObject(value));
   return { content: toTexts(text), ...isStructured ? { structuredContent: value } : {}, ..._meta };
 }
@@ -112,7 +116,7 @@ async function readBytes(response: Response): Promise<Uint8Array<ArrayBuffer>> {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text, String);
   } catch {
     // The response is not JSON in spite of its media type, and is returned as text.
     return undefined;

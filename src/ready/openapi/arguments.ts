@@ -5,6 +5,7 @@ import type { JsonSchema } from "../../library.ts";
 import { type Arguments, toArguments } from "../tool_input.ts";
 import type { Body, WrittenBody } from "./body.ts";
 import type { Target } from "./credentials.ts";
+import { createToExact, type ToExact } from "./exact_numbers.ts";
 import { areArgumentNames, nameArguments } from "./names.ts";
 import type { Parameter } from "./parameters.ts";
 import { fillPath, type PathTemplate } from "./path_template.ts";
@@ -72,7 +73,10 @@ export function toOperationArguments(given: Given, schemas: Schemas): OperationA
     ...required.length ? { required } : {},
     additionalProperties: false,
   };
-  return { ...schemas.close(root), parameters: named, toBody: createBodyWriter(body, fields) };
+  const closed = schemas.close(root);
+  const written: unknown = fields ? closed.schema : Object(closed.schema.properties)[BODY];
+  const toExact = createToExact(closed.schema, written);
+  return { ...closed, parameters: named, toBody: createBodyWriter(body, fields, toExact) };
 }
 
 /** Returns the part of a request in which a place is. */
@@ -84,15 +88,19 @@ function toPart(place: Parameter["place"]): string {
  * Returns a function that writes the body. It is created here, because a function that is created next to functions with
  * the document would hold the document in memory.
  */
-function createBodyWriter(body: Body | undefined, fields: Body["fields"]): OperationArguments["toBody"] {
+function createBodyWriter(
+  body: Body | undefined,
+  fields: Body["fields"],
+  toExact: ToExact,
+): OperationArguments["toBody"] {
   if (!body) return () => undefined;
   const { write, isRequired } = body;
-  if (!fields) return (args) => args[BODY] === undefined ? undefined : write(args[BODY]);
+  if (!fields) return (args) => args[BODY] === undefined ? undefined : write(args[BODY], toExact);
   const names = Object.keys(fields.properties);
   return (args) => {
     const given = names.filter((name) => args[name] !== undefined);
     if (!given.length && !isRequired) return;
-    return write(Object.fromEntries(given.map((name) => [name, args[name]])));
+    return write(Object.fromEntries(given.map((name) => [name, args[name]])), toExact);
   };
 }
 

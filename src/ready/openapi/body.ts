@@ -8,6 +8,7 @@ import { toArgumentText } from "../tool_input.ts";
 import { type ApiDocument, type Node, PartError, resolve, toNode, toText } from "./document.ts";
 import { FILE_HINT, type Part, readFile, writeMultipart } from "./multipart.ts";
 import { readStyle, toJsonText, toListSeparator } from "./parameters.ts";
+import type { ToExact } from "./exact_numbers.ts";
 import type { Schemas } from "./schemas.ts";
 import { isFile, readShape, type Shape } from "./shape.ts";
 import { toStyledPairs } from "./styles.ts";
@@ -28,7 +29,8 @@ export interface Body {
   readonly schema: JsonSchema;
   /** The fields of the body, if each of them can be an argument. */
   readonly fields?: { readonly properties: Node; readonly required: readonly unknown[] };
-  readonly write: (value: unknown) => WrittenBody;
+  /** Writes a value. `toExact` converts a value at a path of the body, before it becomes JSON. */
+  readonly write: (value: unknown, toExact: ToExact) => WrittenBody;
 }
 
 const FORM = "application/x-www-form-urlencoded";
@@ -115,7 +117,7 @@ function toForm(document: ApiDocument, { mediaType, type, media }: Chosen, schem
     return {
       schema: schemas.convert(schema ?? true),
       fields: isPlain ? { properties, required } : undefined,
-      write: (value) => ({ body: toJsonText(value), contentType }),
+      write: (value, toExact) => ({ body: toJsonText(toExact(value, [])), contentType }),
     };
   }
   const contentType = type.includes("*") ? "text/plain" : mediaType;
@@ -160,7 +162,8 @@ function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaTyp
   return {
     schema: schemas.convert(changed),
     fields: isPlain ? { properties, required } : undefined,
-    write: (value) => type === FORM ? toPairs(toNode(value), fields) : toParts(toNode(value), fields),
+    write: (value, toExact) =>
+      type === FORM ? toPairs(toNode(value), fields, toExact) : toParts(toNode(value), fields, toExact),
   };
 }
 
@@ -173,20 +176,20 @@ interface Fields {
   readonly taken: TakenNames;
 }
 
-function toPairs(value: Node, { encoding, properties, taken }: Fields): WrittenBody {
+function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: ToExact): WrittenBody {
   const pairs = Object.entries(value).flatMap(([name, field]) => {
     const given: Node = { [LIST_FORMAT]: toNode(properties[name])[LIST_FORMAT], ...toNode(encoding[name]) };
     const hasStyle = typeof given.style === "string" || typeof given.explode === "boolean";
     // Without a style, an object is a JSON text.
     const isJson = !hasStyle && field !== null && (isObject(field) || isJsonField(given));
-    const pairs = toStyledPairs(name, isJson ? toJsonText(field) : field, readStyle(given, "query"));
+    const pairs = toStyledPairs(name, isJson ? toJsonText(toExact(field, [name])) : field, readStyle(given, "query"));
     taken.check(listNames(pairs), toUser(name, properties));
     return pairs;
   });
   return { body: pairs.join("&"), contentType: FORM };
 }
 
-function toParts(value: Node, { encoding, properties, files, taken }: Fields): WrittenBody {
+function toParts(value: Node, { encoding, properties, files, taken }: Fields, toExact: ToExact): WrittenBody {
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
     taken.check([name], toUser(name, properties));
     const given = toNode(encoding[name]);
@@ -197,15 +200,18 @@ function toParts(value: Node, { encoding, properties, files, taken }: Fields): W
     if (separator !== undefined && Array.isArray(field)) {
       return field.length ? [{ name, type, content: field.map(toArgumentText).join(separator) }] : [];
     }
-    const toPart = (each: unknown): Part => {
+    const isList = Array.isArray(field);
+    const toPart = (each: unknown, i: number): Part => {
       if (files.has(name)) {
         const file = readFile(each, name);
         return { name, type, content: { ...file, type: file.type ?? files.get(name) } };
       }
       const own = isObject(each) || Array.isArray(each) ? "application/json" : undefined;
-      return { name, type: type ?? own, content: isJsonField(given) ? toJsonText(each) : toArgumentText(each) };
+      const isJson = own !== undefined || isJsonField(given);
+      const content = isJson ? toJsonText(toExact(each, isList ? [name, i] : [name])) : toArgumentText(each);
+      return { name, type: type ?? own, content };
     };
-    return [field].flat().filter((each) => each !== null).map(toPart);
+    return (isList ? field : [field]).flatMap((each, i) => each === null ? [] : toPart(each, i));
   });
   return writeMultipart(parts);
 }

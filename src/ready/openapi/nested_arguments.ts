@@ -86,7 +86,7 @@ function listMembers(root: JsonSchema, given: unknown): readonly (readonly [name
 }
 
 /** Lists the schemas that apply to one value: a schema, its references and its parts. */
-function listParts(root: JsonSchema, schema: unknown, seen: Set<unknown> = new Set()): readonly JsonSchema[] {
+export function listParts(root: JsonSchema, schema: unknown, seen: Set<unknown> = new Set()): readonly JsonSchema[] {
   if (!isObject(schema) || seen.has(schema)) return [];
   seen.add(schema);
   const { $ref } = schema;

@@ -58,6 +58,8 @@ export interface ClosedSchema {
   readonly cut: number;
 }
 
+/** The pattern of whole numbers that are texts. */
+export const DIGITS = "^-?\\d+$";
 /** Marks the key of a definition without the schemas that depend on the value. */
 const BASE = " base";
 
@@ -218,6 +220,7 @@ export class Schemas {
 
   #convertOwn(schema: Node, place: Place): JsonSchema {
     const kept = readKeywords(schema);
+    if (this.#hidden === "readOnly") allowDigits(kept);
     const convert = (part: unknown) => this.#convert(part, {});
     const hidden = place.hidden ?? this.#findHidden(schema);
     this.#convertProperties(schema, kept, hidden);
@@ -319,6 +322,17 @@ export class Schemas {
     if (schema[this.#hidden] === true) return true;
     return isComposed(schema) && readShape(this.#document, schema).keywords[this.#hidden] === true;
   }
+}
+
+/**
+ * Adds digits as text to the values of an integer with 64 bits, because JavaScript and many clients round numbers beyond
+ * 2^53.
+ */
+function allowDigits(kept: Record<string, unknown>): void {
+  const types = [kept.type].flat();
+  if (kept.format !== "int64" || !types.includes("integer") || types.includes("string") || kept.enum) return;
+  kept.type = [...types, "string"];
+  kept.pattern = DIGITS;
 }
 
 /** Whether a schema has parts that apply to the same value. */

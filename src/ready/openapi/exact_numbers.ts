@@ -1,0 +1,44 @@
+/**
+ * Writes integers with 64 bits, which clients send as digits in a text, as numbers.
+ */
+import { toRawNumber } from "../../core/kit/exact_json.ts";
+import { isObject } from "../../core/kit/json.ts";
+import type { JsonSchema } from "../../library.ts";
+import { listParts } from "./nested_arguments.ts";
+import { DIGITS } from "./schemas.ts";
+
+/** Converts a value at a path of a body: texts become numbers of which `JSON.stringify` writes all digits. */
+export type ToExact = (value: unknown, path: readonly (string | number)[]) => unknown;
+
+/** Returns a function for the bodies with a schema. `root` contains the definitions of the schema. */
+export function createToExact(root: JsonSchema, body: unknown): ToExact {
+  // Most schemas have no integers with 64 bits.
+  if (!JSON.stringify(root).includes(JSON.stringify(DIGITS))) return (value) => value;
+  return (value, path) => {
+    const parts = path.reduce((parts, key) => listInner(root, parts, key), listParts(root, body));
+    return convert(root, parts, value);
+  };
+}
+
+function convert(root: JsonSchema, parts: readonly JsonSchema[], value: unknown): unknown {
+  if (typeof value === "string") {
+    const types = parts.filter(({ type }) => type !== undefined);
+    const isNumber = types.length > 0 && types.every(({ pattern }) => pattern === DIGITS);
+    return isNumber && /^-?\d+$/.test(value) ? toRawNumber(BigInt(value).toString()) : value;
+  }
+  if (Array.isArray(value)) return value.map((item, i) => convert(root, listInner(root, parts, i), item));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, convert(root, listInner(root, parts, key), item)]),
+  );
+}
+
+/** Lists the schemas of a member or an item. */
+function listInner(root: JsonSchema, parts: readonly JsonSchema[], key: string | number): readonly JsonSchema[] {
+  const inner = parts.flatMap(({ properties, additionalProperties, prefixItems, items }): readonly unknown[] => {
+    if (typeof key === "number") return [Array.isArray(prefixItems) ? prefixItems[key] ?? items : items];
+    const own: unknown = Object.getOwnPropertyDescriptor(Object(properties), key)?.value;
+    return [own ?? additionalProperties];
+  });
+  return inner.flatMap((schema) => listParts(root, schema));
+}

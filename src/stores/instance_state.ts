@@ -10,7 +10,7 @@ import { type Charge, keep } from "../server/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../server/visibility/changes.ts";
 import type { Bounds } from "../server/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
-import { markStored, readSince } from "../server/engine/marking.ts";
+import { findStored, type MarkPlace, markStored, readSince } from "../server/engine/marking.ts";
 import type {
   MarkUsedOptions,
   Ruled,
@@ -161,6 +161,8 @@ export class InstanceState implements SharedState, Sealing {
   readonly #own = new OwnChanges();
   /** The time since which the store records used ids. `undefined` until it is read. */
   #since?: number;
+  /** Time since which the store records used ids by key, in milliseconds since 1970. */
+  #keyedSince?: number;
   #isSending = false;
   #isClosed = false;
   #isConnecting = false;
@@ -283,14 +285,31 @@ export class InstanceState implements SharedState, Sealing {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async markUsed(account: Account, mark: Mark, { ttlMs, isDated }: MarkUsedOptions): Promise<Marking | undefined> {
+  async markUsed(account: Account, mark: Mark, options: MarkUsedOptions): Promise<Marking | undefined> {
+    const { ttlMs, isDated, former } = options;
     // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
     const key = await this.hash(`spent ${VERSION}`, toSetName(mark));
     const sinceKey = isDated ? await this.#toSinceKey() : undefined;
     const place = { store: this.by(account), key, ttlMs, date: this.clock.date(), sinceKey };
     // Run these operations one after another, so that a client that sends many answers has only one operation in
     // progress.
-    return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
+    return await this.queue(
+      place.key,
+      () =>
+        this.attempt("set", async () => {
+          const before = former && await this.#findFormer(former, place);
+          return before?.found ? before : await markStored(mark, place);
+        }),
+    );
+  }
+
+  // Finds an id that an instance of an earlier version has marked. Its lists expire after `ttlMs`, so they need not be
+  // read any more when the time of the first instance with a list of its own has been in the store for this long.
+  async #findFormer(mark: Mark, place: MarkPlace): Promise<Marking | undefined> {
+    const since = this.#keyedSince ??= await readSince(place, await this.hash(`spent since ${VERSION}`, "keys"));
+    if (place.date > since + place.ttlMs) return;
+    const key = await this.hash(`spent ${VERSION}`, toSetName(mark));
+    return await findStored(mark, { ...place, key }, since);
   }
 
   async sinceSpent(account: Account): Promise<number | undefined> {

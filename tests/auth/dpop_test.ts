@@ -244,6 +244,30 @@ Deno.test("a caller who sends many proofs invalidates only their own old proofs,
   assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
 });
 
+Deno.test("an app with a fast clock that sends many proofs affects no other app of its user", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer]);
+  const [phone, laptop] = [await makeKey(), await makeKey()];
+  const [ofPhone, ofLaptop] = [await bind(issuer, phone), await bind(issuer, laptop)];
+  const used = await prove(laptop, ofLaptop);
+  assertEquals((await callBound(server, ofLaptop, used)).status, 200);
+  const iat = later(55);
+  const statuses: number[] = [];
+  for (let call = 0; call < 280; call++) {
+    statuses.push((await callBound(server, ofPhone, await prove(phone, ofPhone, { claims: { iat } }))).status);
+  }
+  // All of these proofs have the same time, so the server no longer distinguishes further proofs.
+  assertEquals(statuses.indexOf(429), 257);
+  assertEquals((await callBound(server, ofLaptop, used)).status, 401);
+  const proofs = await Promise.all(Array.from({ length: 40 }, () => prove(laptop, ofLaptop)));
+  const others = await Promise.all(proofs.map((proof) => callBound(server, ofLaptop, proof)));
+  assertEquals(new Set(others.map(({ status }) => status)), new Set([200]));
+  assertEquals(
+    (await callBound(server, ofPhone, await prove(phone, ofPhone, { claims: { iat: iat + 2 } }))).status,
+    200,
+  );
+});
+
 Deno.test("MUST refuse a bound token with the scheme Bearer, and an unbound token with the scheme DPoP", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);

@@ -4,6 +4,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, extension, type Principal, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, authScheme, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
 import type { Authentication } from "../../src/server/engine/auth.ts";
+import { sha256 } from "../../src/core/kit/sha256.ts";
+import { MarkedIds, toOwnerHash } from "../../src/server/engine/marked_ids.ts";
 import type { ServerHandle } from "../../src/extensions/extension.ts";
 import { audit } from "../../src/observe/observe.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -255,6 +257,136 @@ Deno.test("ids of one principal that are too many do not use up ids of another, 
   assertEquals(await use("bob", 1, clock.date()), "new");
 });
 
+Deno.test("hostile: keys of one principal take no marks of each other, and the newest key is refused if nothing is left", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  for (const shared of [undefined, memoryStore({ clock })]) {
+    const handles: Handles = [];
+    await using server = createServer({
+      name: "s",
+      version: "1.0.0",
+      secret,
+      auth: once(handles),
+      store: shared,
+      clock,
+    });
+    await server.ready();
+    const [{ markUsed }] = handles;
+    let count = 0;
+    const use = async (key: string, at = clock.date(), id = `${count++}`) =>
+      await markUsed({ id, principal: "ada", key, at, ttlMs: 60_000 });
+    const fill = async (key: string, times: number, aheadMs = 0) => {
+      for (let i = 0; i < times; i++) assertEquals(await use(key, clock.date() + aheadMs + i), "new");
+    };
+    await clock.advance(60_000);
+    assertEquals(await use("phone", clock.date(), "first"), "new");
+    // The clock of this key is a minute ahead.
+    await fill("laptop", 300, 60_000);
+    assertEquals([await use("laptop"), await use("phone"), await use("watch")], ["too-old", "new", "new"]);
+    assertEquals(await use("phone", clock.date(), "first"), "used");
+    for (let key = 0; key < 500; key++) await use(`key ${key}`, clock.date() + 1000);
+    assertEquals([await use("new"), await use("phone"), await use("watch")], ["too-old", "new", "new"]);
+    assertEquals(await markUsed({ id: "1", principal: "bob", at: clock.date(), ttlMs: 60_000 }), "new");
+    // The room of this key has shrunk, so that a cut-off of its own has replaced the mark.
+    assertEquals(await use("phone", clock.date(), "first"), "too-old");
+    // All of these ids have expired.
+    await clock.advance(600_000);
+    assertEquals([await use("new"), await use("laptop")], ["new", "new"]);
+  }
+});
+
+Deno.test("ids that have expired leave their room to others, with 100,000 principals", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  const handles: Handles = [];
+  await using server = createServer({ name: "s", version: "1.0.0", auth: once(handles), clock });
+  await server.ready();
+  const [{ markUsed }] = handles;
+  const use = async (principal: string, id: number) =>
+    await markUsed({ id: `${id}`, principal, at: clock.date(), ttlMs: 60_000 });
+  for (let user = 0; user < 100_000; user += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, i) => use(`user ${user + i}`, 1)));
+    await clock.advance(600);
+  }
+  const uses = await Promise.all(Array.from({ length: 256 }, (_, id) => use("ada", id)));
+  assertEquals(new Set(uses), new Set(["new"]));
+  assertEquals(await use("ada", 0), "used");
+});
+
+Deno.test("during a rolling update, an id that an instance of an earlier version has marked counts as used for 25 hours", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  const gets: string[] = [];
+  const { connect } = memoryStore({ clock })[INTERNALS];
+  const engine = wrapEngine(await connect(), async ({ name, args: [key], run }) => {
+    if (name === "get") gets.push(`${key}`);
+    return await run();
+  });
+  const handles: Handles = [];
+  const store = customStore(() => engine);
+  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store, clock });
+  await server.ready();
+  const [{ markUsed }] = handles;
+  const { core, accounts } = server[INTERNALS].engine;
+  // The list of an earlier version contains the same ids with longer hashes, and without keys.
+  const markFormer = async (principal: string, id: string, at: number) => {
+    const { former } = await toOwnerHash(JSON.stringify(["auth", principal]));
+    const mark = { client: former, at: at + 5000, id: await sha256(id) };
+    await core.shared?.markUsed(accounts.find(undefined), mark, { ttlMs: 90_000_000, isDated: true });
+  };
+  const use = async (id: string, at: number) =>
+    await markUsed({ id, principal: "ada", key: "phone", at, ttlMs: 86_400_000 });
+  const at = clock.date();
+  assertEquals(await use("zero", at), "new");
+  await markFormer("ada", "one", at + 1000);
+  assertEquals([await use("one", at + 1000), await use("two", at + 1000)], ["used", "new"]);
+  for (let i = 0; i < 300; i++) await markFormer("ada", `many ${i}`, at + 2000);
+  assertEquals([await use("many 0", at + 2000), await use("three", at + 3000)], ["too-old", "new"]);
+  const before = gets.length;
+  assertEquals(await use("four", at + 4000), "new");
+  const reads = gets.length - before;
+  await clock.advance(90_001_000);
+  assertEquals(await use("five", clock.date()), "new");
+  const later = gets.length;
+  assertEquals(await use("six", clock.date()), "new");
+  assertEquals(gets.length - later, reads - 1);
+});
+
+Deno.test("a marked id never becomes unmarked before it expires, whatever clients and keys mark in a full set", () => {
+  let seed = 7;
+  const random = (max: number) => (seed = seed * 48_271 % 2_147_483_647) % max;
+  for (const [clients, keys] of [[1, 800], [3, 300], [700, 1], [40, 40], [2000, 3]]) {
+    let ids = new MarkedIds();
+    const accepted = new Map<string, number>();
+    for (let i = 0, date = 10_000; i < 6000; i++, date += random(3)) {
+      const id = `${random(3000)}`;
+      const mark = {
+        client: `e${random(clients)}`,
+        key: `${random(keys)}`,
+        at: date - 500 + random(1000),
+        id,
+        ttlMs: 2000,
+      };
+      const name = [mark.client, mark.key, id].join();
+      const expires = accepted.get(name);
+      if (expires !== undefined && expires > date) mark.at = expires - mark.ttlMs;
+      const { found } = ids.mark(mark, { date, ttlMs: 1 });
+      if (expires !== undefined && expires > date) assert(found, `${name} was accepted twice`);
+      else if (!found) accepted.set(name, mark.at + mark.ttlMs);
+      if (i % 500 === 0) ids = MarkedIds.read(JSON.parse(JSON.stringify(ids)), 1) ?? new MarkedIds();
+    }
+    // The number of keys and marks stays limited.
+    assert(JSON.stringify(ids).length < 60_000);
+    assert(accepted.size > 1000);
+  }
+});
+
+Deno.test("a list of used ids that an earlier version has written can be read, and its marks expire", () => {
+  const read = MarkedIds.read({ cutoff: 5, clients: [["a1", 10, [[20, "one"], [30, "two"]]]] }, 1000);
+  const find = (id: string, at: number) => read?.find({ client: "a1", id, at }).found;
+  const found = () => [find("one", 20), find("two", 30), find("three", 10), find("three", 40)];
+  assertEquals(found(), ["marked", "marked", "cut-off", undefined]);
+  read?.mark({ client: "a2", id: "new", at: 1000 }, { date: 1025, ttlMs: 1000 });
+  assertEquals(found(), [undefined, "marked", "cut-off", undefined]);
+});
+
 Deno.test("hostile: an id without a time, a principal or a text is never marked, and spoils no other id", async () => {
   const wrong: readonly unknown[] = [undefined, null, NaN, -1, Infinity, "2026-11-26", "", {}, Promise.resolve(1), []];
   for (const shared of [undefined, memoryStore()]) {
@@ -265,8 +397,9 @@ Deno.test("hostile: an id without a time, a principal or a text is never marked,
     const right = { id: "one", principal: "ada", at: clock.date(), ttlMs: 60_000 };
     assertEquals(await markUsed(right), "new");
     for (const value of wrong) {
-      for (const name of ["id", "principal", "at", "ttlMs"]) {
-        const isRight = name === "id" || name === "principal" ? value === "2026-11-26" : false;
+      for (const name of ["id", "principal", "key", "at", "ttlMs"]) {
+        const isText = name === "id" || name === "principal" || name === "key";
+        const isRight = isText ? value === "2026-11-26" || name === "key" && value === undefined : false;
         // The cast is safe, because the test passes wrong values on purpose.
         const use = { ...right, [name]: value } as typeof right;
         if (!isRight) await assertRejects(() => markUsed(use), TypeError);

@@ -189,13 +189,14 @@ export const MARKS: { readonly [name: string]: PotRow } = {
   "used answers and links (MarkedIds)": {
     counts: "ids of answers and links with singleUse that were used",
     payer: "the client that was asked, by the hash in the sealed state",
-    share: "256 ids of one client; 512 clients and ids in each of 512 sets, of which half are for principals",
+    share: "256 ids of one client; 1,024 clients and ids in each of 512 sets, of which half are for principals",
     full: "answers of the client to questions as old as its oldest used one are refused with -32602",
   },
   "used proofs of DPoP (MarkedIds)": {
     counts: "ids of proofs that came with tokens that are bound to a key",
-    payer: "the principal of the token",
-    share: "256 ids of one principal; 512 principals and ids in each of 256 sets",
-    full: "proofs of the principal as old as its oldest used one are refused with 429",
+    payer: "the principal of the token, and its key",
+    share:
+      "512 ids of one principal, of which a key has half of what others leave; 1,024 keys and ids in each of 512 sets",
+    full: "proofs of the key as old as its oldest used one are refused with 429, and so are further keys",
   },
 };

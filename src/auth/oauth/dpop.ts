@@ -56,10 +56,12 @@ export async function checkProof(
   const { thumbprint, principal } = proven;
   const { iat: at, jti } = await verify(proven, now);
   const id = JSON.stringify([thumbprint, jti]);
-  const use = await server.markUsed({ id, principal, at, ttlMs: 2 * WINDOW_MS });
+  const use = await server.markUsed({ id, principal, key: thumbprint, at, ttlMs: WINDOW_MS });
   if (use === "used") throw new InvalidProof("the proof was already used");
   if (use === "too-old") {
-    return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
+    return refuseRequest(429, {
+      reason: "the key has used too many newer proofs, or the caller has used too many keys; create a new proof",
+    });
   }
   if (use === "unknown") {
     return refuseRequest(503, {

@@ -14,7 +14,7 @@ interface KnownSet {
   until: number;
 }
 
-/** Marked ids in memory: at most 512 sets, each with a maximum size. */
+/** Marked ids in memory. The number of sets is limited, see {@linkcode toSetName}, and each set has a maximum size. */
 export class KnownMarks {
   readonly #clock: Clock;
   readonly #ttlMs: number;
@@ -23,15 +23,10 @@ export class KnownMarks {
   /** Cut-offs that were found in a store, by client, newest last. */
   readonly #cutoffs = new BoundedMap<string, number>({ full: "evict", max: MAX_CUTOFFS });
 
-  /** `ttlMs` is the lifetime of an id in milliseconds. */
+  /** `ttlMs` is the maximum lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
     this.#clock = clock;
     this.#ttlMs = ttlMs;
-  }
-
-  /** Returns whether an id counts as marked, and the client's cut-off in memory. */
-  find(mark: Mark): Marking {
-    return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
   }
 
   /**
@@ -48,15 +43,20 @@ export class KnownMarks {
     this.#cutoffs.set(client, cutoff);
   }
 
-  /** Marks an id in memory, and drops expired sets. */
-  add(mark: Mark): void {
+  /**
+   * Marks an id in memory unless it counts as marked, and returns its state before. Also drops expired sets. Synchronous,
+   * so that no other use of the id can be marked in between.
+   */
+  mark(mark: Mark): Marking {
     const name = toSetName(mark);
     const set = this.#sets.get(name) ?? { ids: new MarkedIds(), until: 0 };
-    set.ids.add(mark);
+    const marking = set.ids.mark(mark, { date: this.#clock.date(), ttlMs: this.#ttlMs });
+    if (marking.found) return marking;
     set.until = this.#clock.now() + this.#ttlMs;
     this.#sets.delete(name);
     this.#sets.set(name, set);
     this.#sweep();
+    return marking;
   }
 
   /** Drops sets whose ids have all expired. */
@@ -100,11 +100,19 @@ export interface MarkPlace {
 export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   return await update("mark an id as used", async () => {
     const { ids, version, isRepaired } = await read(place);
-    const known = ids.find(mark);
+    const known = ids.mark(mark, place);
     if (known.found && !isRepaired) return known;
-    if (!known.found) ids.add(mark);
     return await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version }) ? known : CHANGED;
   });
+}
+
+/**
+ * Resolves to the state of an id in a set that only earlier versions change. `since` is the time since which another set
+ * is used: if this set cannot be read, all ids that were created before count as marked. Rejects if the store fails.
+ */
+export async function findStored(mark: Mark, { store, key, ttlMs }: MarkPlace, since: number): Promise<Marking> {
+  const found = await store.get(key);
+  return (found ? MarkedIds.read(found.value, ttlMs) ?? new MarkedIds(since) : new MarkedIds()).find(mark);
 }
 
 /**
@@ -126,14 +134,14 @@ interface Read {
   readonly isRepaired: boolean;
 }
 
-async function read({ store, key, date, sinceKey }: MarkPlace): Promise<Read> {
+async function read({ store, key, ttlMs, date, sinceKey }: MarkPlace): Promise<Read> {
   const found = await store.get(key);
   if (!found) {
     // Either the set is new, or the store has lost it. A set whose ids have all expired counts as new.
     const since = sinceKey === undefined ? 0 : await readSince({ store, date }, sinceKey);
     return { ids: new MarkedIds(since), version: null, isRepaired: false };
   }
-  const ids = MarkedIds.read(found.value);
+  const ids = MarkedIds.read(found.value, ttlMs);
   // If the set cannot be read, treat all existing ids as marked, because the set may have contained any id.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
 }

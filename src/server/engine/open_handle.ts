@@ -13,7 +13,7 @@ import type { Engine } from "./era.ts";
 import { checkHandler } from "./handler_check.ts";
 import { callInternally } from "./internal_call.ts";
 import { keepBytes } from "./kept_bytes.ts";
-import { type Mark, type Marking, toClientHash } from "./marked_ids.ts";
+import { toOwnerHash } from "./marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "./marking.ts";
 import type { OneTimeId, ServerHandle, ServerStores } from "./server_handle.ts";
 import type { StorePart, StoreView } from "./store.ts";
@@ -87,10 +87,8 @@ const USED = {};
 /** Maximum lifetime of an id that can be used once, in milliseconds: one day. */
 const MAX_ID_MS = 86_400_000;
 
-/**
- * Milliseconds for which a used id is remembered. The same for all ids, because a list of used ids expires as a whole.
- */
-const MARK_MS = toMarkTtl(MAX_ID_MS);
+/** Milliseconds for which a list of used ids is stored: the longest time for which one of its ids is remembered. */
+const LIST_MS = toMarkTtl(MAX_ID_MS);
 
 /**
  * Milliseconds by which another clock, which has created an id, may be behind the server's clock. Ids that were created
@@ -98,30 +96,50 @@ const MARK_MS = toMarkTtl(MAX_ID_MS);
  */
 const BEHIND_MS = 5000;
 
+/**
+ * Milliseconds for which a used id is remembered after it has expired, because the clocks of instances differ. Not as long
+ * as {@linkcode toMarkTtl}, because each request of a caller may use an id.
+ */
+const EXPIRED_MS = 300_000;
+
 async function markUsed(
   { core: { shared, state, ticker: { clock } }, accounts }: Engine,
   part: string,
-  { id, principal, at, ttlMs }: OneTimeId,
+  use: OneTimeId,
 ): Promise<"new" | "used" | "too-old" | "unknown"> {
-  checkId({ id, principal, at, ttlMs });
+  checkId(use);
+  const { id, principal, key, at: createdAt, ttlMs } = use;
   // Each part has its own marks. Otherwise, a part that marks many ids would advance the time before which all ids of
   // other parts count as used.
-  const client = `d${(await toClientHash(JSON.stringify([part, principal]))).slice(1)}`;
-  const mark = { client, at: at + BEHIND_MS, id: await sha256(id) };
+  const { client, former } = await toOwnerHash(JSON.stringify([part, principal]));
+  const at = createdAt + BEHIND_MS;
+  const digest = await sha256(id);
+  const mark = {
+    client,
+    key: key === undefined ? undefined : shorten(await sha256(key)),
+    at,
+    id: shorten(digest),
+    ttlMs: ttlMs + EXPIRED_MS,
+  };
+  const options = { ttlMs: LIST_MS, isDated: true, former: { client: former, at, id: digest } };
   const marking = shared
     // `markUsed` rejects if the principal has used up its share of the store.
-    ? await shared.markUsed(accounts.find(`principal ${principal}`), mark, { ttlMs: MARK_MS, isDated: true })
-      .catch(() => {})
-    : markInMemory(state.slot(USED, () => new KnownMarks(clock, MARK_MS)), mark);
+    ? await shared.markUsed(accounts.find(`principal ${principal}`), mark, options).catch(() => {})
+    : state.slot(USED, () => new KnownMarks(clock, LIST_MS)).mark(mark);
   if (!marking) return "unknown";
   return marking.found === undefined ? "new" : marking.found === "marked" ? "used" : "too-old";
 }
 
+/** Shortens a digest to 132 bits, because a list contains hundreds of digests and is written as a whole. */
+function shorten(digest: string): string {
+  return digest.slice(0, 22);
+}
+
 /** Throws if a member is missing or invalid. An id without a time would be lost from the list of used ids. */
-function checkId({ id, principal, at, ttlMs }: OneTimeId): void {
+function checkId({ id, principal, key = id, at, ttlMs }: OneTimeId): void {
   const refuse = (name: string, value: unknown, rule: string) =>
     new TypeError(`Cannot mark an id as used: ${name} is ${show(value)}; use ${rule}`);
-  for (const [name, value] of Object.entries({ id, principal })) {
+  for (const [name, value] of Object.entries({ id, principal, key })) {
     if (typeof value !== "string" || !value) throw refuse(name, value, "a non-empty string");
   }
   // `isFinite` does not convert its argument, so that an empty list is no time.
@@ -129,13 +147,6 @@ function checkId({ id, principal, at, ttlMs }: OneTimeId): void {
   if (!Number.isFinite(ttlMs) || ttlMs <= 0 || ttlMs > MAX_ID_MS) {
     throw refuse("ttlMs", ttlMs, `a number above 0, and at most ${MAX_ID_MS}`);
   }
-}
-
-// This function is synchronous, so that no other use can be marked between `find` and `add`.
-function markInMemory(known: KnownMarks, mark: Mark): Marking {
-  const marking = known.find(mark);
-  if (!marking.found) known.add(mark);
-  return marking;
 }
 
 /**

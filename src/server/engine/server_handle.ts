@@ -78,9 +78,9 @@ export interface ServerHandle extends ChangeNotifier {
   /**
    * Marks an id as used, so that a caller can use it only once, on all instances with the same store. Resolves to
    * `"new"` for the first use, and to `"used"` for each further use. Resolves to `"too-old"` if the id was created before
-   * the newest id that the server has forgotten for this principal, because it remembers a limited number of ids, or
-   * before the store lost its data. Resolves to `"unknown"` if the store does not respond, or the principal has used up
-   * its share of the store. Accept only `"new"`.
+   * the newest id that the server has forgotten for this key, because it remembers a limited number of ids, or before the
+   * store lost its data, or if the principal's other keys have used up the number. Resolves to `"unknown"` if the store
+   * does not respond, or the principal has used up its share of the store. Accept only `"new"`.
    *
    * Rejects with a `TypeError` if a member of the argument is missing or invalid.
    */
@@ -89,6 +89,11 @@ export interface ServerHandle extends ChangeNotifier {
     readonly id: string;
     /** Id of the principal that uses the id. Its ids count towards its share of the store. */
     readonly principal: string;
+    /**
+     * The device, the app or the cryptographic key with which the principal has created the id. A key that uses too many
+     * ids, or whose clock is wrong, affects no other key of the principal. By default, all ids share one key.
+     */
+    readonly key?: string;
     /** Time at which the id was created, in milliseconds since 1970. Its clock may be at most 5 seconds behind. */
     readonly at: number;
     /**

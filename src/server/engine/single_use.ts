@@ -58,10 +58,9 @@ export class SpentIds {
   async markUsed(use: SingleUse, shared?: MarkUsedShared): Promise<UseOutcome> {
     // Refuse the id, because another process may have recorded a use that this process cannot see.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
-    const known = shared ? await shared(use) : this.#known.find(use);
+    const known = shared ? await shared(use) : this.#known.mark(use);
     if (!known) return "lost";
     if (shared) this.#known.recordCutoff(use.client, known.cutoff);
-    else if (!known.found) this.#known.add(use);
     return known.found ?? "spent";
   }
 }

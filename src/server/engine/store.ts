@@ -387,13 +387,15 @@ export interface SharedState extends SharedStore {
 
 /** Options of {@linkcode SharedState.markUsed}. */
 export interface MarkUsedOptions {
-  /** Milliseconds for which the mark is stored. */
+  /** Milliseconds for which the list with the mark is stored. */
   readonly ttlMs: number;
   /**
    * Whether an id counts as used if it is older than the time of `sinceSpent`. The store may then have lost its use.
    * Without this option, an id of a store that has lost its data counts as unused.
    */
   readonly isDated?: boolean;
+  /** The mark that earlier versions, which may run at the same time, have set for the same id in another list. */
+  readonly former?: Mark;
 }
 
 /** The part of a store that contains only the keys, logs and topics of one part of one server. */

@@ -12,6 +12,7 @@ import { FailureBudget, toGuesser } from "./failure_budget.ts";
 import { type CallerInfo, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
+import { SharedChecks } from "./shared_checks.ts";
 import { TokenCache } from "./token_cache.ts";
 
 /** Facts about a user. */
@@ -33,6 +34,9 @@ export interface BasicUser extends BasicUserInfo {
 /**
  * Verifies the name and the password of a user, for example against a database of password hashes. Returns a plain
  * object with facts about the user. The object may be empty. Returns `undefined` if the name or the password is wrong.
+ *
+ * Requests with the same name, password, address and path share a call of the function that is in progress, and the
+ * result of a call that has accepted them within the last 5 seconds.
  */
 export type VerifyUser = (
   name: string,
@@ -85,13 +89,13 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
   const verify: Verify = typeof users === "function"
     ? toVerifier(users, challenge)
     : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
-  const guesses = new Guesses();
+  const guesses = new Guesses(secrets === undefined);
   return {
     authenticate(request, info) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
       if (refusal) return refusal;
       const pair = decode(credential);
-      return guesses.run(pair, info, () => verify(pair, info));
+      return guesses.run({ pair, url: request.url }, info, (info) => verify(pair, info));
     },
     start: () => () => guesses.clear(),
     credentials: { headers: [PLACES.header] },
@@ -116,8 +120,30 @@ const RENEW_MS = 60_000;
  */
 const SEEN_LIMITS = { entries: 10_000, characters: 1024 * 1024 };
 
+/**
+ * Time for which the server accepts a name and a password again without another check, in milliseconds. Many clients send
+ * several requests per second, and a check of a password hash takes long on purpose.
+ */
+const ACCEPTED_MS = 5000;
+const ACCEPTED_LIMITS = { entries: 10_000, characters: Infinity };
+
+/** A name and a password that a request presents. */
+interface Presented {
+  readonly pair: string;
+  readonly url: string;
+}
+
 /** Counts wrong passwords, and makes clients at their addresses wait. */
 class Guesses {
+  /** Whether the same name and password are checked once for several requests, because a function verifies them. */
+  readonly #isShared: boolean;
+  readonly #running = new SharedChecks<Awaited<Authenticated>>();
+  /**
+   * The principals of accepted names and passwords, by a digest that is different in each process. If the cache is full,
+   * a client with many valid passwords makes the server check other passwords again.
+   */
+  readonly #accepted = new TokenCache<Principal>(ACCEPTED_LIMITS);
+  readonly #salt = String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)));
   readonly #ofName = new FailureBudget({ limit: "failuresPerUser", pauseMs: PAUSE_MS });
   /**
    * Counts the wrong passwords for all names together. The budget per name limits neither a password that is tried for
@@ -131,9 +157,16 @@ class Guesses {
    */
   readonly #seen = new TokenCache<number>(SEEN_LIMITS);
 
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
+  }
+
   /** Checks a name and a password, immediately or after a delay. */
-  run(pair: string, info: AuthRequestInfo, check: () => Authenticated): Authenticated {
+  run(presented: Presented, info: AuthRequestInfo, verify: (info: AuthRequestInfo) => Authenticated): Authenticated {
+    const { pair } = presented;
     const guesser = toGuesser(info);
+    const id = this.#isShared && !info.isRecheck ? this.#toId(presented, info) : undefined;
+    const check = () => this.#check(id, info, verify);
     if (guesser === undefined) return check();
     const name = pair.slice(0, Math.max(0, pair.indexOf(":")));
     const place = `${guesser} ${name}`;
@@ -149,14 +182,50 @@ class Guesses {
       return isPromiseLike(found) ? Promise.resolve(found).then(remember) : remember(found);
     };
     const peer = seen === undefined ? guesser : undefined;
+    const key = () => toKey(guesser, name);
+    // A request that is not checked itself counts towards no budget. While a budget is full, find no other check,
+    // because a client could otherwise guess without waiting whatever another request has presented.
+    if (id !== undefined && !this.#ofName.isFull(key, info) && !this.#ofPeer.isFull(() => peer, info)) {
+      const found = this.#find(id, info);
+      if (found) return found;
+    }
     // Check the budget of the name first. Otherwise, guesses for one name would delay all names from the same address.
-    return this.#ofName.run(() => toKey(guesser, name), info, () => this.#ofPeer.run(() => peer, info, note));
+    return this.#ofName.run(key, info, () => this.#ofPeer.run(() => peer, info, note));
+  }
+
+  #check(
+    id: string | undefined,
+    info: AuthRequestInfo,
+    verify: (info: AuthRequestInfo) => Authenticated,
+  ): Authenticated {
+    if (id === undefined) return verify(info);
+    const accept = (found: Awaited<Authenticated>) => {
+      const { now } = info;
+      if (found && !isRefusal(found)) this.#accepted.set(id, { value: found, until: now + ACCEPTED_MS }, now);
+      return found;
+    };
+    // Another request may have presented the same while this request waited.
+    const known = this.#find(id, info);
+    if (known) return known;
+    const found = this.#running.start(id, info, verify);
+    return isPromiseLike(found) ? found.then(accept) : accept(found);
+  }
+
+  #find(id: string, info: AuthRequestInfo): Principal | Promise<Awaited<Authenticated>> | undefined {
+    return this.#accepted.get(id, info.now) ?? this.#running.join(id, info);
+  }
+
+  /** Returns a digest of a name and a password, and of the facts about a request that the users function receives. */
+  #toId({ pair, url }: Presented, { transport, peer }: AuthRequestInfo): string {
+    return digest([this.#salt, transport, peer, url.split("?")[0], pair].join("\n"));
   }
 
   clear(): void {
     this.#ofName.clear();
     this.#ofPeer.clear();
     this.#seen.clear();
+    this.#accepted.clear();
+    this.#running.clear();
   }
 }
 

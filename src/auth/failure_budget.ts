@@ -4,7 +4,7 @@
  */
 import { withLimits } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
-import { type AuthRefusal, type AuthRequestInfo, type Delay, isRefusal, refuseRequest } from "../server/engine/auth.ts";
+import { type AuthRefusal, type AuthRequestInfo, isRefusal, refuseRequest } from "../server/engine/auth.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toNetwork } from "../server/capacity/account.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../server/capacity/fixed_limits.ts";
@@ -20,8 +20,9 @@ const KEYS = { entries: 10_000, characters: 1024 * 1024 };
 
 /** The number of failed checks for one key, and the checks that are waiting. */
 interface Tally {
-  /** Number of failed checks, and of checks in progress that have not waited. */
-  spent: number;
+  failed: number;
+  /** Number of checks in progress that have not waited. */
+  running: number;
   /** Number of checks in progress that have waited for their turn. */
   turns: number;
   /** For each check that waits, oldest first, a function that starts the check. */
@@ -45,24 +46,27 @@ export interface FailureBudgetOptions {
 }
 
 /**
- * Counts the failed checks of each key, such as an address, for one minute from the first check. If a key has reached
- * its limit, its further checks run one after another, in their order. A check that does not get its turn in time is
- * refused.
+ * Counts the failed checks of each key, such as an address, for one minute from the first check. Checks in progress count
+ * until they succeed, because callers could otherwise start any number of checks at the same time. If a key has reached
+ * its limit, its further checks run in their order: when a check has succeeded, and otherwise one after another, each
+ * after a pause. A check that does not get its turn in time is refused.
  */
 export class FailureBudget {
   readonly #limit: number;
-  readonly #delay: Delay;
-  /** The refusal of a request that cannot wait. */
-  readonly #full: AuthRefusal;
-  /** The refusal of a request that has waited in vain. */
-  readonly #late: AuthRefusal;
+  readonly #limitName: string;
+  readonly #pauseMs: number;
   readonly #tallies = new TokenCache<Tally>(KEYS);
 
   constructor({ limit, pauseMs = 0 }: FailureBudgetOptions) {
     this.#limit = FIXED_LIMITS.auth[limit];
-    this.#delay = { limit: `auth.${limit}`, pauseMs };
-    this.#full = refuse(limit, "auth.delayed, auth.delayedPerPeer");
-    this.#late = refuse(limit, "auth.delayMs");
+    this.#limitName = `auth.${limit}`;
+    this.#pauseMs = pauseMs;
+  }
+
+  /** Tests whether a check of a key would have to wait. */
+  isFull(toKey: () => string | undefined, { now }: AuthRequestInfo): boolean {
+    const tally = this.#tallies.size ? this.#find(toKey(), now) : undefined;
+    return !!tally && this.#isFull(tally);
   }
 
   /**
@@ -80,16 +84,16 @@ export class FailureBudget {
     const key = () => info.isRecheck ? undefined : toKey();
     // Fast path: nobody has failed, and a synchronous check succeeds.
     const known = this.#tallies.size ? this.#find(key(), info.now) : undefined;
-    if (known && known.spent >= this.#limit) return this.#enqueue(known, info, check);
+    if (known && this.#isFull(known)) return this.#enqueue(known, info, check);
     let found;
     try {
       found = check();
     } catch (error) {
-      this.#open(key(), info.now).spent++;
+      this.#open(key(), info.now).failed++;
       throw error;
     }
     if (isPromiseLike(found)) return this.#countCheck(key(), info, found);
-    if (isFailure(found)) this.#open(key(), info.now).spent++;
+    if (isFailure(found)) this.#open(key(), info.now).failed++;
     return found;
   }
 
@@ -106,23 +110,27 @@ export class FailureBudget {
   #open(key: string | undefined, now: number): Tally {
     const found = this.#find(key, now);
     if (found) return found;
-    const value: Tally = { spent: 0, turns: 0, waiting: new Set() };
+    const value: Tally = { failed: 0, running: 0, turns: 0, waiting: new Set() };
     if (key !== undefined) this.#tallies.set(key, { value, until: now + WINDOW_MS }, now);
     return value;
   }
 
-  /** Counts a check while it runs, because otherwise callers could start any number of checks at the same time. */
   async #countCheck<T>(key: string | undefined, { now }: AuthRequestInfo, checking: PromiseLike<T>): Promise<T> {
     const tally = this.#open(key, now);
-    tally.spent++;
-    const found = await checking;
-    if (!isFailure(found)) {
-      tally.spent--;
+    tally.running++;
+    let hasFailed = true;
+    try {
+      const found = await checking;
+      hasFailed = isFailure(found);
+      return found;
+    } finally {
+      tally.running--;
+      if (hasFailed) tally.failed++;
       this.#startNext(tally);
       // Remove an unused tally, so that the fast path stays usable.
-      if (key !== undefined && !tally.spent && this.#find(key, now) === tally) this.#tallies.delete(key);
+      const isUnused = !tally.failed && !tally.running && !tally.turns;
+      if (key !== undefined && isUnused && this.#find(key, now) === tally) this.#tallies.delete(key);
     }
-    return found;
   }
 
   /** Runs a check in its turn. Refuses the request immediately if too many requests wait. */
@@ -132,8 +140,15 @@ export class FailureBudget {
     check: () => T | PromiseLike<T>,
   ): AuthRefusal | Promise<T | AuthRefusal> {
     const { promise: turn, resolve: start } = Promise.withResolvers<void>();
-    const delay = info.delay?.(turn, this.#delay);
-    if (!delay) return this.#full;
+    const toPauseMs = () => this.#isOver(tally) ? this.#pauseMs : 0;
+    const delay = info.delay?.(turn, {
+      limit: this.#limitName,
+      // Read when the check has its turn. No pause is necessary if another check has succeeded.
+      get pauseMs() {
+        return toPauseMs();
+      },
+    });
+    if (!delay) return this.#refuse(tally, "auth.delayed, auth.delayedPerPeer");
     tally.waiting.add(start);
     this.#startNext(tally);
     return this.#runInTurn({ tally, start, delay }, info, check);
@@ -145,7 +160,7 @@ export class FailureBudget {
     check: () => T | PromiseLike<T>,
   ): Promise<T | AuthRefusal> {
     try {
-      if (!await delay) return this.#late;
+      if (!await delay) return this.#refuse(tally, "auth.delayMs");
       return await this.#count(tally, info, check);
     } finally {
       if (!tally.waiting.delete(start)) tally.turns--;
@@ -161,13 +176,32 @@ export class FailureBudget {
       hasFailed = isFailure(found);
       return found;
     } finally {
-      if (hasFailed) tally.spent++;
+      if (hasFailed) tally.failed++;
     }
+  }
+
+  #isFull({ failed, running, turns }: Tally): boolean {
+    return failed + running + turns >= this.#limit;
+  }
+
+  #isOver({ failed, running, turns }: Tally): boolean {
+    return failed + running + turns > this.#limit;
+  }
+
+  #refuse({ failed }: Tally, bounds: string): AuthRefusal {
+    const names = `${this.#limitName}, ${bounds}`;
+    const state = failed >= this.#limit
+      ? "were wrong"
+      : failed
+      ? "were wrong or are being checked"
+      : "are being checked";
+    const reason = `too many credentials from this address ${state} (${names}); try again later`;
+    return withLimits(refuseRequest(429, { reason, retryAfterMs: FIXED_LIMITS.auth.delayMs }), bounds);
   }
 
   #startNext(tally: Tally): void {
     for (const start of tally.waiting) {
-      if (tally.turns && tally.spent + tally.turns >= this.#limit) break;
+      if (tally.turns && this.#isFull(tally)) break;
       tally.waiting.delete(start);
       tally.turns++;
       start();
@@ -182,11 +216,6 @@ export class FailureBudget {
  */
 export function toGuesser({ peer }: AuthRequestInfo): string | undefined {
   return peer === undefined ? undefined : toNetwork(`peer ${peer}`) ?? peer;
-}
-
-function refuse(limit: string, names: string): AuthRefusal {
-  const reason = `too many credentials from this address were wrong (auth.${limit}, ${names}); try again later`;
-  return withLimits(refuseRequest(429, { reason, retryAfterMs: FIXED_LIMITS.auth.delayMs }), names);
 }
 
 function isFailure(found: unknown): boolean {

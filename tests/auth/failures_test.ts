@@ -443,13 +443,13 @@ Deno.test("an error of the users function counts as a wrong password, and a refu
 Deno.test("an error of the users function also counts in a request that has waited for its turn", async () => {
   const end = Promise.withResolvers<void>();
   const users: VerifyUser = async (_, password) => {
-    if (password !== "right") throw new Error("the password does not match");
+    if (!password.startsWith("right")) throw new Error("the password does not match");
     await end.promise;
     return {};
   };
   const { server, ask, send, hold, clock } = start(basicAuth({ users }));
   // Valid checks that are in progress use up the budget, and then stop counting.
-  const valid = Array.from({ length: 10 }, () => send(basic("ada", "right")));
+  const valid = Array.from({ length: 10 }, (_, at) => send(basic("ada", `right ${at}`)));
   await turn(5);
   const late = send(basic("ada", "wrong"));
   await advanceUntil(clock, 100, late.done);
@@ -498,6 +498,209 @@ Deno.test("the recheck of a caller with an open stream does not wait for guesses
   await reading;
   await server.close();
 });
+
+/** A users function that does not return until it is released. Passwords that begin with `right` are right. */
+function holding() {
+  const checked: string[] = [];
+  const signals: AbortSignal[] = [];
+  let gate = Promise.withResolvers<void>();
+  const users: VerifyUser = async (name, password, { signal }) => {
+    checked.push(`${name}:${password}`);
+    signals.push(signal);
+    await gate.promise;
+    return password.startsWith("right") ? {} : undefined;
+  };
+  const release = () => {
+    gate.resolve();
+    gate = Promise.withResolvers();
+  };
+  return { users, checked, signals, release };
+}
+
+Deno.test("parallel requests with the same password share one check, and none of them is refused", async () => {
+  for (const password of ["right", "wrong"]) {
+    const { users, checked, release } = holding();
+    const { server, send, hold } = start(basicAuth({ users }));
+    await server.ready();
+    const all = Array.from({ length: 100 }, () => send(basic("ada", password)));
+    await turn(5);
+    assertEquals(checked, [`ada:${password}`]);
+    release();
+    await Promise.all(all.map(({ done }) => done));
+    const status = password === "right" ? 200 : 401;
+    assertEquals([...new Set(all.map((each) => each.status))], [status]);
+    // A wrong password counts once.
+    const others = [];
+    for (let at = 0; at < 8; at++) others.push(await hold(basic("ada", `right ${at}`)));
+    assertEquals(checked.length, 9);
+    release();
+    await Promise.all(others.map(({ done }) => done));
+    assertEquals([...new Set(others.map((each) => each.status))], [200]);
+    await server.close();
+  }
+});
+
+Deno.test("checks in progress are not failures: requests that wait for them start as soon as one has succeeded", async () => {
+  const { users, checked, release } = holding();
+  const { server, clock, send } = start(basicAuth({ users }));
+  await server.ready();
+  const all = Array.from({ length: 100 }, (_, at) => send(basic(`user ${at}`, "right")));
+  await turn(5);
+  assertEquals(checked.length, 60);
+  for (let round = 0; round < 4; round++) {
+    release();
+    await turn(20);
+  }
+  // The first request that waited began with a pause, because no check had succeeded.
+  assertEquals(all.filter(({ status }) => status === 200).length, 99);
+  await clock.advance(1000);
+  release();
+  await Promise.all(all.map(({ done }) => done));
+  assertEquals([...new Set(all.map(({ status }) => status))], [200]);
+  await server.close();
+});
+
+Deno.test("the refusal says whether credentials were wrong or are being checked", async () => {
+  const { users, release } = holding();
+  const { server, clock, send, hold } = start(basicAuth({ users }), { delayedPerPeer: 2 });
+  const ask = async (password: string) => {
+    const sent = await hold(basic("ada", password));
+    release();
+    await sent.done;
+  };
+  const refused = async () => {
+    const late = await hold(basic("ada", "late"));
+    assertEquals([late.status, late.retryAfter], [429, "5"]);
+    return late.message;
+  };
+  for (let at = 0; at < 10; at++) await hold(basic("ada", `right ${at}`));
+  await Promise.all([hold(basic("ada", "a")), hold(basic("ada", "b"))]);
+  assertEquals(await refused(), sentence("auth.failuresPerUser", "are being checked"));
+  release();
+  await clock.advance(1000);
+  release();
+  await clock.advance(60_000);
+  for (let at = 0; at < 5; at++) await ask(`wrong ${at}`);
+  const slow = Array.from({ length: 7 }, (_, at) => send(basic("ada", `right ${at}`)));
+  await turn(5);
+  assertEquals(await refused(), sentence("auth.failuresPerUser", "were wrong or are being checked"));
+  release();
+  await clock.advance(1000);
+  release();
+  await Promise.all(slow.map(({ done }) => done));
+  for (let at = 0; at < 5; at++) await ask(`wrong again ${at}`);
+  const waiting = Array.from({ length: 2 }, (_, at) => send(basic("ada", `right ${at}`)));
+  await turn(5);
+  assertEquals(await refused(), sentence("auth.failuresPerUser", "were wrong"));
+  await clock.advance(1000);
+  release();
+  await clock.advance(1000);
+  release();
+  await Promise.all(waiting.map(({ done }) => done));
+  await server.close();
+});
+
+Deno.test("an accepted password is remembered for 5 seconds, for one address and one URL", async () => {
+  const checked: string[] = [];
+  const auth = basicAuth({
+    users: async (name, password, { peer, pathParams }) => {
+      checked.push([name, password, peer, await pathParams().tenant].join(" "));
+      return password === "right" ? { scopes: [`of:${pathParams().tenant}`] } : undefined;
+    },
+  });
+  const clock = fakeClock();
+  await using server = createServer({
+    name: "x",
+    version: "1.0.0",
+    auth,
+    path: "/:tenant/mcp",
+    hosts: ["one.example", "two.example"],
+    handlers: [tool({ name: "whoami", run: (_, { principal }) => String(principal?.scopes) })],
+    clock,
+  });
+  const ask = async (password: string, url: string, hostname: string) => {
+    const { headers, body } = toRequest("tools/call", { name: "whoami" }, { authorization: basic("ada", password) });
+    const request = new Request(url, { method: "POST", headers, body: await new Response(body).text() });
+    const { result } = await readReply(await server.fetch(request, { remoteAddr: { hostname } }));
+    return result?.content[0].text;
+  };
+  const [a, b, other] = ["http://one.example/a/mcp", "http://one.example/b/mcp", "http://two.example/a/mcp"];
+  for (let round = 0; round < 3; round++) {
+    assertEquals(await ask("right", a, HERE), "of:a");
+    assertEquals(await ask("right", b, HERE), "of:b");
+    assertEquals(await ask("right", a, ELSEWHERE), "of:a");
+    assertEquals(await ask("right", other, HERE), "of:a");
+    await clock.advance(1600);
+  }
+  assertEquals(checked.length, 4);
+  await clock.advance(400);
+  assertEquals(await ask("right", a, HERE), "of:a");
+  assertEquals(checked.length, 5, "further uses do not make it longer");
+  for (let round = 0; round < 2; round++) assertEquals(await ask("wrong", a, HERE), undefined);
+  assertEquals(checked.length, 7);
+});
+
+Deno.test("hostile: a client that must wait learns nothing from the check of another request with the same password", async () => {
+  const { users, checked, release } = holding();
+  const { server, clock, send, hold } = start(basicAuth({ users }));
+  for (let at = 0; at < 10; at++) {
+    const sent = await hold(basic("ada", `guess ${at}`));
+    release();
+    await sent.done;
+  }
+  const own = await hold(basic("ada", "right"));
+  await clock.advance(1000);
+  assertEquals(checked.length, 11);
+  const guesses = ["right", "wrong", "right", "wrong"].map((password) => send(basic("ada", password)));
+  await turn(20);
+  release();
+  await own.done;
+  assertEquals(own.status, 200);
+  // The password is known now, but every guess waits for its turn.
+  await turn(20);
+  assertEquals(guesses.map(({ status }) => status), [undefined, undefined, undefined, undefined]);
+  await clock.advance(1000);
+  await turn(5);
+  assertEquals(guesses.map(({ status }) => status), [200, undefined, undefined, undefined]);
+  await clock.advance(1000);
+  release();
+  await turn(5);
+  assertEquals(guesses.map(({ status }) => status), [200, 401, undefined, undefined]);
+  await server.close();
+  await Promise.all(guesses.map(({ done }) => done));
+});
+
+for (const kind of ["basicAuth", "introspection"] as const) {
+  Deno.test(`the timeout of the request that has started a check does not end the check of others (${kind})`, async () => {
+    const { users, checked, signals, release } = holding();
+    const auth = kind === "basicAuth" ? basicAuth({ users }) : oauth({
+      resource: RESOURCE,
+      issuers: ["https://login.example.com"],
+      introspection: async (token, signal) => {
+        await users(token, "right", { signal, transport: "http", now: 0, pathParams: () => ({}) });
+        return signal.aborted ? undefined : { aud: RESOURCE, sub: "ada" };
+      },
+    });
+    const { server, clock, hold } = start(auth);
+    const credentials = kind === "basicAuth" ? basic("ada", "right") : bearer("opaque");
+    const first = await hold(credentials);
+    await clock.advance(6000);
+    const second = await hold(credentials);
+    await clock.advance(4000);
+    assertEquals([first.status, second.status, signals[0].aborted], [503, undefined, false]);
+    // A check that has timed out once is not shared with further requests.
+    const third = await hold(credentials);
+    assertEquals(checked.length, 2);
+    release();
+    await Promise.all([second.done, third.done]);
+    assertEquals([second.status, third.status], [200, 200]);
+    const lost = await hold(kind === "basicAuth" ? basic("eve", "right") : bearer("other"));
+    await clock.advance(10_000);
+    assertEquals([lost.status, signals.map(({ aborted }) => aborted)], [503, [false, false, true]]);
+    release();
+    await server.close();
+  });
+}
 
 Deno.test("callers whose address is unknown do not share a budget", async () => {
   const { auth } = introspecting();

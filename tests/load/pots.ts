@@ -96,7 +96,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     full: "503 before the caller is authenticated",
   },
   "auth.delayed": {
-    counts: "requests that wait because their address has sent too many wrong credentials",
+    counts: "requests that wait because of too many wrong credentials, or for the check of equal credentials",
     payer: "the address",
     share: `auth.delayedPerPeer; ${RESERVE}`,
     full: "429",

@@ -20,6 +20,7 @@ import { checkOptions, type KnownOptions, show } from "../../core/known_options.
 import { readScopes as checkScopes } from "../../server/call/scopes.ts";
 import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import { FailureBudget, toGuesser } from "../failure_budget.ts";
+import { SharedChecks } from "../shared_checks.ts";
 import { authScheme } from "../scheme_list.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted, readThumbprint } from "./claims.ts";
@@ -260,7 +261,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #exchange?: TokenExchange;
   readonly #known = new KnownTokens();
   readonly #budget = new FailureBudget({ limit: "failuresPerPeer" });
-  readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
+  readonly #running = new SharedChecks<Verdict | AuthRefusal>();
   readonly #mustBeBound: boolean;
 
   constructor(options: OAuthOptions<Schema>) {
@@ -356,14 +357,9 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     // Limit the number of concurrent checks per address, because the token may be invalid.
     const full = info.refuseIfFull?.();
     if (full) return full;
-    const running = this.#running.get(key + token);
-    if (running) return running.then(withoutCause);
-    const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
-    const verifying = this.#verify(presented, info, server).finally(forget);
-    this.#running.set(key + token, verifying);
-    // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
-    info.signal.addEventListener("abort", forget, { once: true });
-    return verifying;
+    const id = key + token;
+    return this.#running.join(id, info)?.then(withoutCause) ??
+      this.#running.start(id, info, (info) => this.#verify(presented, info, server));
   }
 
   /**
@@ -485,6 +481,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       stopExchange?.();
       this.#known.clear();
       this.#budget.clear();
+      this.#running.clear();
       this.#exchange?.clear();
     };
   };

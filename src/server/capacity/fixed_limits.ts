@@ -364,26 +364,29 @@ export interface FixedLimits {
      * Reason: a client could flood the issuer with requests, or try one password for many users. `auth.failuresPerUser`
      * does not apply to different spellings of a name, although many databases treat them as the same name.
      *
-     * Exceeded: requests with unknown tokens or names from this address wait, and the server sends one token at a time
-     * to the issuer, and checks one password per second, until the minute has passed. Behind a proxy that is not in
-     * `proxies`, this affects all clients with unknown tokens or names.
+     * Exceeded: requests with unknown tokens or names from this address wait until a check in progress has succeeded. If
+     * too many checks have failed, the server sends one token at a time to the issuer, and checks one password per second,
+     * until the minute has passed. Behind a proxy that is not in `proxies`, this affects all clients with unknown tokens
+     * or names.
      */
     readonly failuresPerPeer: number;
     /**
      * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
-     * minute. Names that differ only in case, accents or white space count as one name. An IPv6 /56 network counts as
-     * one address. The bound does not apply to unknown addresses.
+     * minute. Requests with the same password, which share one check, count once. Names that differ only in case, accents
+     * or white space count as one name. An IPv6 /56 network counts as one address. The bound does not apply to unknown
+     * addresses.
      *
      * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
      * anyone could then lock out the user.
      *
-     * Exceeded: requests from this address with this name wait, and the server checks one password per second, until the
-     * minute has passed. Behind a proxy that is not in `proxies`, this affects all clients with this name.
+     * Exceeded: requests from this address with this name wait until a check in progress has succeeded. If too many
+     * passwords were wrong, the server checks one password per second, until the minute has passed. Behind a proxy that
+     * is not in `proxies`, this affects all clients with this name.
      */
     readonly failuresPerUser: number;
     /**
-     * Number of requests that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`. These requests do not
-     * count towards `auth.running`.
+     * Number of requests that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`, or for the check of
+     * another request with the same credentials. These requests do not count towards `auth.running`.
      *
      * Reason: a waiting request holds its connection and its headers. Clients at 12 addresses can fill the bound, except
      * for its last quarter. The server then refuses only requests that must wait anyway.
@@ -392,11 +395,13 @@ export interface FixedLimits {
      */
     readonly delayed: number;
     /**
-     * Number of requests from one address that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`.
+     * Number of requests from one address that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`, or for
+     * the check of another request with the same credentials.
      *
      * Reason: clients at one address must not be able to use up `auth.delayed`.
      *
-     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429. A request with the same credentials as another request counts
+     * towards `auth.runningPerPeer` instead.
      */
     readonly delayedPerPeer: number;
     /**

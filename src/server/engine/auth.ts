@@ -137,14 +137,20 @@ export interface AuthRequestInfo extends PathInfo {
    */
   refuseIfFull?(): AuthRefusal | undefined;
   /**
-   * Waits for `turn`, and then for `pauseMs` milliseconds. `limit` names the limit that the caller has reached, for
-   * observers. Use the function to slow a caller down that guesses credentials. A waiting request does not count as an authentication in progress. Resolves to `false` if the request has waited for
-   * `auth.delayMs`. Returns `undefined` if too many requests wait. Missing during a recheck.
+   * Waits for `turn`, and then for `pauseMs` milliseconds, which is read after `turn`. `limit` names the limit that the
+   * caller has reached, for observers. Use the function to slow a caller down that guesses credentials. A waiting request
+   * does not count as an authentication in progress. Resolves to `false` if the request has waited for `auth.delayMs`.
+   * Returns `undefined` if too many requests wait. Missing during a recheck.
    */
   delay?(
     turn: Promise<void>,
     options: { readonly limit: string; readonly pauseMs: number },
   ): Promise<boolean> | undefined;
+  /**
+   * Reports that this request only waits for a check that another request has started. It then counts as a waiting request
+   * instead of as an authentication in progress. Missing during a recheck.
+   */
+  share?(): void;
 }
 
 /** Why and how a request is delayed. */

@@ -58,6 +58,8 @@ export class HttpAuthenticator implements Authenticator {
   readonly #refused: AuthenticationLimits;
   /** Counts requests that wait before their authentication, because their callers have failed too often. */
   readonly #delayed: AuthenticationLimits;
+  /** Counts requests that wait for a check that another request has started, together with `#delayed`. */
+  readonly #sharing: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
@@ -84,6 +86,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
     this.#refused = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.refused"));
     this.#delayed = new AuthenticationLimits(core, accounts, toDelayPot(core));
+    this.#sharing = new AuthenticationLimits(core, accounts, { ...toDelayPot(core), timeoutMs: undefined });
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -140,6 +143,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#limits.close();
     this.#refused.close();
     this.#delayed.close();
+    this.#sharing.close();
   }
 
   async stop(): Promise<void> {
@@ -218,6 +222,7 @@ export class HttpAuthenticator implements Authenticator {
 
   /** Waits for an authentication, or rejects the request if too many authentications are in progress. */
   #enter<P extends Place>(entry: Entry<P>, found: PromiseLike<unknown>): Response | Promise<Caller<P> | Response> {
+    if (entry.isSharing && !this.#sharing.isFull(entry)) return this.#wait(entry, found, this.#sharing);
     return this.#limits.isFull(entry) ? this.#refuseWaiting(entry, found) : this.#wait(entry, found);
   }
 
@@ -231,9 +236,13 @@ export class HttpAuthenticator implements Authenticator {
     return this.#refuse(entry, TOO_MANY);
   }
 
-  async #wait<P extends Place>(entry: Entry<P>, found: unknown): Promise<Caller<P> | Response> {
+  async #wait<P extends Place>(
+    entry: Entry<P>,
+    found: unknown,
+    limits: AuthenticationLimits = this.#limits,
+  ): Promise<Caller<P> | Response> {
     try {
-      return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
+      return this.#judge(entry, await limits.wait(Promise.resolve(found), entry));
     } catch (error) {
       return this.#toFailure(entry, error);
     }
@@ -385,6 +394,8 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
   #controller?: AbortController;
   /** Settles when the latest delay of the request has ended. `undefined` if the request was not delayed. Never rejects. */
   delayed?: Promise<boolean>;
+  /** Whether the request waits for a check that another request has started. */
+  isSharing = false;
 
   constructor(
     request: Request,
@@ -402,12 +413,19 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
     this.#delayed = delayed;
   }
 
-  delay(turn: Promise<void>, { limit, pauseMs }: Delay): Promise<boolean> | undefined {
-    this.#core.observing?.reach(limit, `peer ${this.peer}`);
+  delay(turn: Promise<void>, options: Delay): Promise<boolean> | undefined {
+    this.#core.observing?.reach(options.limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
-    const ready = turn.then(() => pauseMs ? delay(pauseMs, { clock: ticker }) : undefined);
+    const ready = turn.then(() => {
+      const { pauseMs } = options;
+      return pauseMs ? delay(pauseMs, { clock: ticker }) : undefined;
+    });
     return this.delayed = this.#delayed.wait(ready, this).then(() => true, () => false);
+  }
+
+  share(): void {
+    this.isSharing = true;
   }
 
   refuseIfFull(): AuthRefusal | undefined {

@@ -1,0 +1,74 @@
+/**
+ * Shares one check of credentials between the requests that present the same credentials at the same time.
+ */
+import { isPromiseLike } from "../core/protocol/promises.ts";
+import type { AuthRequestInfo } from "../server/engine/auth.ts";
+
+/** A check in progress. */
+interface SharedCheck<T> {
+  readonly result: Promise<T>;
+  readonly controller: AbortController;
+  /** Number of requests that use the check and were not aborted. */
+  users: number;
+}
+
+/** The checks in progress. */
+export class SharedChecks<T> {
+  /** The checks by the credentials that they check. */
+  // Bound: `auth.running`, because each check was started by a request that waits for it.
+  readonly #running = new Map<string, SharedCheck<T>>();
+
+  /** Tests whether credentials are being checked. */
+  has(id: string): boolean {
+    return this.#running.has(id);
+  }
+
+  /** Returns the result of the check of the same credentials that is in progress, if any. */
+  join(id: string, info: AuthRequestInfo): Promise<T> | undefined {
+    const check = this.#running.get(id);
+    if (!check) return;
+    this.#follow(id, check, info);
+    info.share?.();
+    return check.result;
+  }
+
+  /**
+   * Starts a check. Its signal aborts when all requests that use the check were aborted, so that the first of them does
+   * not end the check of the others.
+   */
+  start(id: string, info: AuthRequestInfo, check: (info: AuthRequestInfo) => T | PromiseLike<T>): T | Promise<T> {
+    const controller = new AbortController();
+    const found = check(withSignal(info, controller.signal));
+    if (!isPromiseLike(found)) return found;
+    const running: SharedCheck<T> = { result: Promise.resolve(found), controller, users: 0 };
+    this.#running.set(id, running);
+    this.#follow(id, running, info);
+    return running.result.finally(() => this.#forget(id, running));
+  }
+
+  clear(): void {
+    this.#running.clear();
+  }
+
+  #follow(id: string, check: SharedCheck<T>, { signal }: AuthRequestInfo): void {
+    check.users++;
+    const onAbort = () => {
+      // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
+      this.#forget(id, check);
+      if (!--check.users) check.controller.abort(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  #forget(id: string, check: SharedCheck<T>): void {
+    if (this.#running.get(id) === check) this.#running.delete(id);
+  }
+}
+
+// The facts are copied, because a request computes them with private members.
+function withSignal(info: AuthRequestInfo, signal: AbortSignal): AuthRequestInfo {
+  const { transport, peer, now, pathParams, isRecheck } = info;
+  const refuseIfFull = () => info.refuseIfFull?.();
+  const delay: AuthRequestInfo["delay"] = (turn, options) => info.delay?.(turn, options);
+  return { transport, peer, now, pathParams, isRecheck, signal, refuseIfFull, delay };
+}

@@ -6,7 +6,7 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
-import { ask, call } from "../support/requests.ts";
+import { ask, call, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const identity = { name: "services", version: "1.0.0" };
@@ -204,6 +204,51 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   await first;
   await call(server, "tools/call", { name: "t", arguments: { key: "b" } });
   assertEquals(log, ["dispose a"]);
+  await server.close();
+});
+
+Deno.test("hostile: a client with many keys neither evicts values of other clients nor uses up all values", async () => {
+  const log: string[] = [];
+  const waiting: (() => void)[] = [];
+  const value = service("value", ({ key }) => key, {
+    per: ({ params }) => String(Object(params.arguments).key),
+    dispose: (key) => void log.push(`${key}`),
+    max: 40,
+  });
+  const t = tool({
+    name: "t",
+    input: { type: "object", properties: { slow: { type: "boolean" } } },
+    services: { value },
+    run: async ({ slow }, { services: { value } }) => {
+      if (slow) await new Promise<void>((resolve) => waiting.push(resolve));
+      return `${value}`;
+    },
+  });
+  const { server } = make({ handlers: [t] });
+  const use = async (id: string, key: string, slow = false) => {
+    const request = toRequest("tools/call", { name: "t", arguments: { key, slow } });
+    const response = await server.fetch(request, { principal: { id } });
+    await response.text();
+    return response.status;
+  };
+  for (const id of ["ada", "bob", "cyd"]) assertEquals(await use(id, id), 200);
+  for (let key = 0; key < 100; key++) assertEquals(await use("eve", `eve ${key}`), 200);
+  assertEquals(log.filter((key) => !key.startsWith("eve")), []);
+  // Four clients use as many values as they can.
+  const slow = [];
+  for (let key = 0; key < 10; key++) {
+    for (const id of ["eve", "fay", "gus", "hal"]) slow.push(use(id, `${id} slow ${key}`, true));
+  }
+  await until(() => waiting.length > 20, "the slow calls run");
+  await turn(20);
+  for (const id of ["ada", "bob", "cyd", "new"]) assertEquals(await use(id, id), 200, id);
+  assertEquals(log.filter((key) => !key.startsWith("eve")), []);
+  for (const end of waiting) end();
+  assertEquals([...new Set(await Promise.all(slow))].sort(), [200, 503]);
+  // Three quarters of all values, without those of the other clients.
+  assertEquals(waiting.length, 27);
+  // Values that are disposed leave their room.
+  for (let key = 0; key < 60; key++) assertEquals(await use("new", `new ${key}`), 200);
   await server.close();
 });
 

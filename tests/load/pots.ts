@@ -179,6 +179,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `512 of 8,192; ${RESERVE}`,
     full: "503",
   },
+  "services.values": {
+    counts: "values of one service with a key: those that calls use, and those that are idle",
+    payer: `${CLIENT}; of several that use one value, the one that holds fewest`,
+    share: `what others leave; ${RESERVE}, except if addresses are unknown`,
+    full: "the client with most values loses the one that it used least recently; 503 if all of them are in use",
+  },
 };
 
 /**

@@ -55,7 +55,8 @@ export type PotName =
   | "store.operations"
   | "store.waiting"
   | "store.subscriptions"
-  | "store.relays";
+  | "store.relays"
+  | "services.values";
 
 export interface PotOptions {
   readonly name: PotName;
@@ -80,6 +81,11 @@ export interface PotOptions {
    * only if a client needs the reserve.
    */
   readonly isCache?: boolean;
+  /**
+   * Whether a cache has a reserve, because clients could otherwise use all of it with holdings that are in use. Callers
+   * whose address is unknown need no room in the reserve, because the only client of a process would lose it.
+   */
+  readonly hasReserve?: boolean;
   /** Whether a client loses its largest holding first, instead of its least recently used holding. */
   readonly evictsLargest?: boolean;
 }
@@ -117,13 +123,14 @@ export class Pot {
 
   /** Called only by {@linkcode Accounts.pot}. */
   constructor(accounts: Accounts, index: number, { name, total, small, isCache = false, ...options }: PotOptions) {
+    const { hasReserve = !isCache } = options;
     this.name = name;
     this.total = total;
     this.small = small;
     this.share = options.share ?? total;
     this.perTenant = options.perTenant ?? Infinity;
     this.index = index;
-    this.common = isCache ? total : Math.ceil(total * 0.75);
+    this.common = hasReserve ? Math.ceil(total * 0.75) : total;
     this.#accounts = accounts;
     this.#limitName = options.limitName ?? name;
     this.#shareName = options.shareName ?? this.#limitName;
@@ -166,7 +173,8 @@ export class Pot {
 
   /** Tests whether the total has room for an amount that a client takes. Only a small client may use the reserve. */
   hasRoom(account: Account, amount = 1, used: number = this.used + amount): boolean {
-    return used <= this.common || used <= this.total && account.isSmall(this, amount);
+    if (used <= this.common) return true;
+    return used <= this.total && (this.#isCache && account.key === undefined || account.isSmall(this, amount));
   }
 
   /**

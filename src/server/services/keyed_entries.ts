@@ -4,6 +4,7 @@
  */
 import { quote, toBusy } from "../../core/protocol/errors.ts";
 import type { Ticker } from "../../core/timers.ts";
+import type { Account, Accounts } from "../capacity/account.ts";
 import { type Definition, toDefinition } from "../call/container.ts";
 import type { Service } from "../call/service.ts";
 import { Entry, type EntryKey } from "./service_entry.ts";
@@ -11,6 +12,8 @@ import { Entry, type EntryKey } from "./service_entry.ts";
 /** The parts of a container that its values with a key use. */
 export interface KeyedParts {
   readonly ticker: Ticker;
+  /** Returns the accounts of the server that has the container. */
+  readonly accounts: () => Accounts;
   /** Adds a new entry to `entries`. Throws if the container is closing. */
   readonly make: (entry: Entry, entries: Map<string, Entry>, key: string) => Entry;
   /** Disposes an entry that was removed. Never rejects. */
@@ -22,6 +25,8 @@ export class KeyedEntries {
   readonly #parts: KeyedParts;
   /** For each service, the entries by key. The least recently used entry comes first. */
   readonly #entries = new Map<Definition, Map<string, Entry>>();
+  /** The names of the services' pots. Two services may have the same name. */
+  readonly #names = new Map<Definition, string>();
   /** The disposals of entries that were removed because they were idle. */
   readonly #disposing = new Set<Promise<void>>();
   readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
@@ -31,18 +36,19 @@ export class KeyedEntries {
   }
 
   /** Returns the entry of a service for a key, and adds it to `holds`. Creates the entry if necessary. */
-  find(service: Service, { key, fullKey = "" }: EntryKey, holds: Set<Entry> = new Set()): Entry {
+  find(service: Service, { key, fullKey = "", account }: EntryKey, holds: Set<Entry> = new Set()): Entry {
     const definition = toDefinition(service);
     let entries = this.#entries.get(definition);
     if (!entries) this.#entries.set(definition, entries = new Map());
     let entry = entries.get(fullKey);
     if (!entry) {
-      if (entries.size >= definition.max) this.#makeRoom(service.name, entries);
       entry = new Entry(service, "key", { key, fullKey });
+      this.#charge(entry, entries, account);
       hold(entry, holds);
       return this.#parts.make(entry, entries, fullKey);
     }
     hold(entry, holds);
+    if (account) entry.holding?.use(this.#toOwn(account));
     // Move the entry to the end of the map, so that the least recently used entry is first.
     entries.delete(fullKey);
     entries.set(fullKey, entry);
@@ -60,6 +66,7 @@ export class KeyedEntries {
   clear(): readonly Entry[] {
     const all = [...this.#entries.values()].flatMap((entries) => [...entries.values()]);
     this.#entries.clear();
+    for (const { holding } of all) holding?.end();
     return all;
   }
 
@@ -77,17 +84,35 @@ export class KeyedEntries {
     if (idleMs !== Infinity) ticker.schedule(this.#sweep, idleMs);
   }
 
-  #makeRoom(name: string, entries: Map<string, Entry>): void {
-    for (const entry of entries.values()) {
-      if (!entry.users && entry.state === "made") return this.#evict(entry);
-    }
-    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (the service's max option)`);
+  // A client with many keys evicts its own values first. Without a call, as in a unit test, the oldest value is evicted.
+  #charge(entry: Entry, entries: Map<string, Entry>, account: Account | undefined): void {
+    const { name, definition } = entry;
+    const drop = (entry: Entry) => !entry.users && entry.state === "made" && this.#evict(entry);
+    if (account) {
+      const of = this.#names.get(definition) ?? `${name} ${this.#names.size}`;
+      this.#names.set(definition, of);
+      const own = this.#toOwn(account);
+      const pot = own.pot({ name: "services.values", of, total: definition.max, isCache: true, hasReserve: true });
+      entry.holding = pot.keep(own, 1, () => drop(entry));
+      if (entry.holding) return;
+    } else if (entries.size < definition.max || [...entries.values()].some(drop)) return;
+    const { max } = definition;
+    throw toBusy(
+      `open service ${quote(name)}: all values that the client may use are in use (the service's max option is ${max})`,
+    );
   }
 
-  #evict(entry: Entry): void {
+  // Mounted servers have accounts of their own, but share the values of a service.
+  #toOwn({ key, tenant }: Account): Account {
+    return this.#parts.accounts().find(key, tenant);
+  }
+
+  #evict(entry: Entry): true {
+    entry.holding?.end();
     this.#entries.get(entry.definition)?.delete(entry.fullKey ?? "");
     const disposing = this.#parts.dispose(entry).then(() => void this.#disposing.delete(disposing));
     this.#disposing.add(disposing);
+    return true;
   }
 
   #disposeIdle(now: number): number | undefined {

@@ -18,6 +18,7 @@ import {
 } from "../call/container.ts";
 import type { Context } from "../call/context.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import type { Engine } from "../engine/era.ts";
 import type { ServerHandle } from "../engine/server_handle.ts";
 import { ServiceContext } from "./service_context.ts";
 import { KeyedEntries } from "./keyed_entries.ts";
@@ -90,6 +91,8 @@ export class ServiceContainer implements Container {
     this.#parts = parts;
     this.#keyed = new KeyedEntries({
       ticker: parts.ticker,
+      // The cast is safe, because only `buildServer` and `mount` set `engine`, and only their hosts create containers.
+      accounts: () => (host.engine as Engine).accounts,
       make: (entry, entries, key) => this.#make(entry, entries, key),
       dispose: async (entry) => {
         this.#made.delete(entry);
@@ -406,6 +409,7 @@ export class ServiceContainer implements Container {
     const fail = (error: unknown) => {
       noteFailedPart(error, entry.place);
       remove();
+      entry.holding?.end();
       entry.state = "gone";
       this.#keyed.release(entry.holds);
       entry.controller.abort();

@@ -4,13 +4,17 @@
 import { quote } from "../../core/protocol/errors.ts";
 import { show } from "../../core/known_options.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
+import type { Account, Holding } from "../capacity/account.ts";
 import { type Definition, type ServiceCall, toDefinition } from "../call/container.ts";
+import { findCall } from "../call/find_call.ts";
 import type { Lifetime, Service } from "../call/service.ts";
 
 /** The key of a value, if its service has keys. */
 export interface EntryKey {
   readonly key?: string;
   readonly fullKey?: string;
+  /** The client that uses the value. `undefined` in a unit test. */
+  readonly account?: Account;
 }
 
 /** One value of a service. The value may not exist yet. */
@@ -33,6 +37,8 @@ export class Entry {
   readonly holds: Set<Entry> = new Set();
   /** Number of calls and other entries that use this entry. Counted only for an entry with a key. */
   users = 0;
+  /** Charges the client for an entry with a key. */
+  holding?: Holding;
   /** Time at which the last use ended, in milliseconds of the monotonic clock. */
   usedAt = 0;
   /** Whether a call waits for the value. If `make` fails, this call reports the error. */
@@ -49,6 +55,11 @@ export class Entry {
     this.fullKey = fullKey;
     // Handle the rejection here, because no caller may be waiting, and an unhandled rejection would end the process.
     this.settled.promise.catch(() => {});
+  }
+
+  /** The client that pays for an entry with a key, and for the entries with its key that it needs. */
+  get account(): Account | undefined {
+    return this.holding?.account;
   }
 
   get place(): string {
@@ -80,7 +91,9 @@ export function readKey(name: string, { key }: Definition, call: ServiceCall): E
   if (found === undefined) return;
   // Add the path of the endpoint, because one id may identify different callers on different endpoints, and a tenant
   // must not get another tenant's value.
-  if (typeof found === "string" && found) return { key: found, fullKey: `${call.host.endpoint} ${found}` };
+  if (typeof found === "string" && found) {
+    return { key: found, fullKey: `${call.host.endpoint} ${found}`, account: findCall(call)?.link.account };
+  }
   const state = found === ""
     // Reject an empty key. Otherwise all callers without an id would share one value.
     ? "an empty string; return a key, or undefined for a value that lives for one call"

@@ -76,8 +76,9 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   /** Milliseconds after which an unused value is disposed. Defaults to 600,000. */
   readonly idleMs?: number;
   /**
-   * Maximum number of values. If the maximum is reached, the longest idle value is disposed. If all values are in use,
-   * a call that needs another value fails. Defaults to 1000.
+   * Maximum number of values. If the maximum is reached, the longest idle value of the client with the most values is
+   * disposed. If all values are in use, a call that needs another value fails. A quarter of the values is for clients that
+   * use only one. Defaults to 1000.
    */
   readonly max?: number;
 }

@@ -15,7 +15,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
-export const PHASES = 17;
+export const PHASES = 18;
 
 type Step = () => unknown;
 
@@ -66,6 +66,7 @@ export class Attackers {
       () => this.#post(toCall("late")),
       () => this.#post(toCall("keep")),
       () => this.#post(toCall("cached", { key: crypto.randomUUID() })),
+      () => this.#post(toCall("valued", { key: crypto.randomUUID() })),
       () => this.#fillSession(),
       () => this.#useKeys(),
       () => this.#endSession(),

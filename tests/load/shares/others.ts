@@ -18,6 +18,8 @@ interface Held {
   readonly event: string;
   /** The URI of the stored large result. */
   readonly kept: string;
+  /** The response that contains the id of a value of a service. */
+  readonly value: string;
   /** The request state of a consent question, which is answered after the attack. */
   readonly consent: string;
 }
@@ -34,7 +36,7 @@ export class Others {
   readonly #bob: Caller;
   readonly #cyd: Caller;
   readonly #dan: Caller;
-  #held: Held = { session: "", event: "", kept: "", consent: "" };
+  #held: Held = { session: "", event: "", kept: "", value: "", consent: "" };
   #notifications = 0;
   #isSubscribed = true;
   #listening?: Promise<void>;
@@ -54,12 +56,13 @@ export class Others {
     const said = await this.#read(this.#bob, toTalk(session, "say", { times: 5 }));
     const [event = ""] = /(?<=^id: ).+$/m.exec(said) ?? [];
     const [kept = ""] = /result:\/\/keep\/[^"\\ :]+/.exec(await this.#read(this.#cyd, toCall("keep"))) ?? [];
-    this.#held = { session, event, kept, consent: await ask(this.#site, this.#cyd) };
+    const value = await this.#readValue();
+    this.#held = { session, event, kept, value, consent: await ask(this.#site, this.#cyd) };
   }
 
   /** Checks that the clients still have everything that `start` opened and stored. */
   async check(): Promise<void> {
-    const { session, event, kept } = this.#held;
+    const { session, event, kept, value } = this.#held;
     this.checks++;
     for (const caller of [this.#ada, this.#dan]) await this.#checkCall(caller);
     await this.#expect("the call of a handler that few may run", this.#read(this.#dan, toCall("narrow")), /"narrow"/);
@@ -67,6 +70,7 @@ export class Others {
     await this.#expect("the session", this.#read(this.#bob, toTalk(session, "quick")), /"quick"/);
     await this.#expect("the replay", this.#readUntil(this.#bob, toGet(session, event), "said"), /said/);
     await this.#expect("the kept result", this.#read(this.#cyd, toRead(kept)), /xxxx/);
+    await this.#expect("the value of a service", this.#readValue(), new RegExp(value));
     await this.#expect("the subscription", this.#untilNotified(), /notified/);
   }
 
@@ -96,6 +100,12 @@ export class Others {
 
   async #read(caller: Caller, request: Request): Promise<string> {
     return await (await send(this.#site, caller, request)).text();
+  }
+
+  /** Returns the id of the client's value. */
+  async #readValue(): Promise<string> {
+    const text = await this.#read(this.#cyd, toCall("valued", { key: "cyd" }));
+    return /[\da-f]{8}-[-\da-f]{27}/.exec(text)?.[0] ?? text;
   }
 
   async #readUntil(caller: Caller, request: Request, end: string): Promise<string> {

@@ -1,6 +1,6 @@
 // The servers that are attacked. Their limits are small, so that every shared limit is reached within a second.
 import { z } from "zod";
-import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
+import { createServer, extension, resource, type Server, service, tool } from "../../../mod.ts";
 import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";
 import type { LimitOptions } from "../../../src/server/capacity/limits.ts";
@@ -118,6 +118,10 @@ function listHandlers() {
     },
   });
   const narrow = quota({ concurrency: 2 });
+  const values = service("values", ({ key }) => ({ key, id: crypto.randomUUID() }), {
+    per: ({ params }) => String(Object(params.arguments).key),
+    max: 128,
+  });
   return [
     late,
     follow,
@@ -144,6 +148,12 @@ function listHandlers() {
       annotations: { readOnlyHint: true },
       use: [cache({ ttlMs: 600_000, shared: true, bytes: 1_000_000 })],
       run: () => "x".repeat(20_000),
+    }),
+    tool({
+      name: "valued",
+      input: any,
+      services: { values },
+      run: (_, { services: { values } }) => slowly(values.id),
     }),
     tool({
       name: "once",

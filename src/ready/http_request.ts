@@ -17,8 +17,8 @@ export interface RequestLimits {
   /** Maximum bytes of the body of the response, after decompression. Defaults to 1,048,576. */
   readonly maxBytes?: number;
   /**
-   * Hosts on this machine or on a private network that the request may reach, such as `localhost:8080`. By default,
-   * requests can reach only public hosts.
+   * Hosts on this machine or on a private network that the request may reach, such as `localhost:8080`. A redirect can
+   * lead to such a host only from another host of the list. By default, requests can reach only public hosts.
    */
   readonly allowPrivate?: readonly string[];
   /**
@@ -95,6 +95,8 @@ export async function sendGuarded(request: Request, limits: RequestLimits): Prom
 /** The parts of a request that a redirect can change. */
 interface Hop {
   readonly url: URL;
+  /** Whether the request may reach private hosts that are allowed. Not after a public host has answered. */
+  readonly isTrusted: boolean;
   readonly method: string;
   readonly headers: Headers;
   readonly body?: ArrayBuffer;
@@ -107,13 +109,14 @@ async function sendFollowing(request: Request, limits: RequestLimits, signal: Ab
   const headers = new Headers(request.headers);
   // A redirect may need the body once more.
   const body = request.body ? await request.arrayBuffer() : undefined;
-  let hop: Hop = { url: first, method, headers, body };
+  let hop: Hop = { url: first, isTrusted: true, method, headers, body };
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     const response = await sendOnce(hop, limits, signal);
     const location = response.headers.get("location");
     if (location === null || !REDIRECTS.includes(response.status)) return response;
     await response.body?.cancel();
-    hop = redirect(hop, response.status, location);
+    const isTrusted = hop.isTrusted && isAllowed(hop.url, limits);
+    hop = { ...redirect(hop, response.status, location), isTrusted };
     if (limits.fetch && hop.url.origin !== first.origin) {
       throw new ToolError(
         `Cannot follow the redirect from ${first.origin} to ${hop.url.origin}: the app responds only in this process`,
@@ -125,9 +128,9 @@ async function sendFollowing(request: Request, limits: RequestLimits, signal: Ab
   );
 }
 
-async function sendOnce({ url, ...init }: Hop, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
+async function sendOnce({ url, isTrusted, ...init }: Hop, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
   if (limits.fetch) return await limits.fetch(new Request(url, { ...init, signal, redirect: "manual" }));
-  const address = await checkTarget(url, limits.allowPrivate ?? []);
+  const address = await checkTarget(url, isAllowed(url, limits), isTrusted);
   const pinned = address === undefined ? undefined : pin(url, init.headers, address);
   return await fetch(pinned?.url ?? url, { ...init, ...pinned?.init, signal, redirect: "manual" });
 }
@@ -136,7 +139,7 @@ async function sendOnce({ url, ...init }: Hop, limits: RequestLimits, signal: Ab
  * Returns the request that follows a redirect. Headers and body are never sent to another origin, because they may
  * contain secrets.
  */
-function redirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
+function redirect({ url, method, headers, body }: Hop, status: number, location: string): Omit<Hop, "isTrusted"> {
   if (!URL.canParse(location, url.href)) {
     // The location may repeat a secret of the request.
     throw new ToolError(`Cannot follow the redirect from ${url.host}: its location is not a URL`);
@@ -161,9 +164,9 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
 /**
  * Rejects URLs that are not http or https, and private hosts that are not allowed. Host names are resolved, because a
  * host name may resolve to a private address. Returns an address of the host name, or `undefined` if the host is an
- * address, or is allowed.
+ * address, or is allowed. `isListed` is whether the list of allowed hosts has the host.
  */
-async function checkTarget(url: URL, allowed: readonly string[]): Promise<string | undefined> {
+async function checkTarget(url: URL, isListed: boolean, isTrusted: boolean): Promise<string | undefined> {
   const { protocol, host, hostname } = url;
   if (protocol !== "http:" && protocol !== "https:") {
     throw new ToolError(`Cannot reach a ${protocol} URL: its scheme is not allowed; use http or https`);
@@ -173,18 +176,26 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<string
       `Cannot reach ${host}: the URL contains credentials; send them in the Authorization header instead`,
     );
   }
-  if (allowed.includes(host) || allowed.includes(hostname)) return;
+  if (isListed && isTrusted) return;
   const isAddress = isIpAddress(hostname);
   const addresses = isAddress ? [hostname.replace(/[[\]]/g, "")] : await lookUpAddresses(url);
   const address = addresses.find(isPrivateAddress);
   if (address !== undefined) {
+    const remedy = isListed
+      ? "a public host has redirected to it; if you trust this host, send the request to it"
+      : `to allow this host, set allowPrivate: [${JSON.stringify(host)}]`;
     throw new ToolError(
-      `Cannot reach ${host}: ${address === hostname ? "it" : address} is an address of this machine or its network; ` +
-        `to allow this host, set allowPrivate: [${JSON.stringify(host)}]`,
+      `Cannot reach ${host}: ${
+        address === hostname ? "it" : address
+      } is an address of this machine or its network; ${remedy}`,
     );
   }
   // Prefer IPv4, because many networks do not route IPv6.
   return isAddress ? undefined : addresses.find((each) => !each.includes(":")) ?? addresses[0];
+}
+
+function isAllowed({ host, hostname }: URL, { allowPrivate = [] }: RequestLimits): boolean {
+  return allowPrivate.includes(host) || allowPrivate.includes(hostname);
 }
 
 async function lookUpAddresses(url: URL): Promise<readonly string[]> {

@@ -80,6 +80,30 @@ Deno.test("hostile: no notation of a private address reaches it", async () => {
   assertEquals(sent, []);
 });
 
+Deno.test("hostile: a public host cannot redirect to a private host, not even to one in allowPrivate", async () => {
+  const seen: string[] = [];
+  const locations = new Map([
+    ["inner.example", "http://other-inner.example/"],
+    ["other-inner.example", "http://detour.example/"],
+  ]);
+  const allowPrivate = ["inner.example", "other-inner.example"];
+  const send = (host: string) => sendRequest(new Request(`http://${host}/`), { allowPrivate });
+  const follow = (url: URL) => {
+    seen.push(url.hostname);
+    // The public host is reached by its address.
+    const location = url.hostname === "8.8.4.4" ? "http://inner.example/" : locations.get(url.hostname);
+    return new Response(null, { status: 302, headers: { location: location ?? "" } });
+  };
+  for (const host of ["public.example", "inner.example"]) {
+    await withAddresses(["8.8.4.4", "10.0.0.1"], async () => {
+      await withFetch(follow, async () => {
+        await assertRejects(() => send(host), ToolError, sentence("inner.example", "10.0.0.1", "redirected"));
+      });
+    });
+  }
+  assertEquals(seen, ["8.8.4.4", "inner.example", "other-inner.example", "8.8.4.4"]);
+});
+
 Deno.test("hostile: a redirect to another origin gets neither credentials nor a body", async () => {
   const seen: string[] = [];
   await withApi(async (request) => {

@@ -1,7 +1,8 @@
 // What a client gets through the tools of a search is limited like what it gets directly, also in groups and within the
 // layers of a server.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { group, tool, transform } from "../../mod.ts";
+import { group, McpError, tool, transform } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
@@ -47,6 +48,45 @@ behaviour("a call through call_tool is refused like a direct call if all slots a
   assertEquals(all.map(({ status }) => status).sort(), ["fulfilled", "rejected", "rejected"]);
   for (const each of all) if (each.status === "rejected") assertEquals(each.reason.code, -31503);
   assertEquals([calls.made, calls.most], [1, 1]);
+}, { perInstance: "limits" });
+
+behaviour(
+  "a call through call_tool counts once towards a rate of the server, and a call of a handler counts twice",
+  async (connect) => {
+    for (const shared of [false, true]) {
+      const calls: string[] = [];
+      const add = tool({ name: "add", run: () => (calls.push("add"), "added") });
+      const twice = tool({
+        name: "twice",
+        run: async (_input, ctx) => {
+          await ctx.callTool("add", {});
+          return "done";
+        },
+      });
+      const limit = quota({ rate: { calls: 4, perMs: 3_600_000 }, shared });
+      const { client } = await connect({
+        handlers: [add, twice, toolSearch()],
+        use: [limit],
+        store: shared ? memoryStore() : undefined,
+      });
+      for (let call = 0; call < 2; call++) {
+        assertEquals(textOf(await client.callTool("call_tool", { name: "add" })), "added");
+      }
+      assertEquals(textOf(await client.callTool("twice")), "done");
+      const refused = await assertRejects(() => client.callTool("call_tool", { name: "add" }), McpError);
+      assertEquals([refused.code, calls.length], [-31429, 3]);
+    }
+  },
+  { perInstance: "limits" },
+);
+
+behaviour("a call through call_tool counts towards the rate of the called tool", async (connect) => {
+  const limit = quota({ rate: { calls: 1, perMs: 3_600_000 } });
+  const add = tool({ name: "add", use: [limit], run: () => "added" });
+  const { client } = await connect({ handlers: [add, toolSearch()] });
+  assertEquals(textOf(await client.callTool("call_tool", { name: "add" })), "added");
+  const refused = await assertRejects(() => client.callTool("call_tool", { name: "add" }), McpError);
+  assertEquals(refused.code, -31429);
 }, { perInstance: "limits" });
 
 behaviour("a quota around all tools does not block calls through call_tool", async (connect) => {

@@ -1,9 +1,10 @@
 /**
  * A layer that limits the time, the concurrency and the rate of calls, and the size of results.
  */
-import type { Result } from "../../core/protocol/jsonrpc.ts";
+import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
+import { listRelays } from "../../server/call/relays.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { Layer, LayerCall, LayerEntry } from "../../server/engine/layers.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
@@ -134,9 +135,11 @@ type Open = (core: FeatureParts) => Counters;
 function limit(limited: LayerCall, open: Open): void {
   const call = toCall(limited.ctx, "check a quota");
   const core = toCore(call);
-  const { places, buckets } = open(core);
+  const counters = open(core);
+  const { places, buckets } = counters;
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
   places?.check(call, limited);
+  if (!counters.counts(call)) return;
   const retryAfterMs = buckets?.consume(limited.client, core.ticker.clock.now());
   if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
 }
@@ -144,9 +147,10 @@ function limit(limited: LayerCall, open: Open): void {
 function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
   const call = toCall(entry.ctx, "enter a quota");
   const core = toCore(call);
-  const { places, sharedRate } = open(core);
+  const counters = open(core);
+  const { places, sharedRate } = counters;
   const start = () => places ? places.run(call, entry, next) : next();
-  return sharedRate ? countShared(sharedRate, entry, { call, core }).then(start) : start();
+  return sharedRate && counters.counts(call) ? countShared(sharedRate, entry, { call, core }).then(start) : start();
 }
 
 interface Taking {
@@ -169,6 +173,8 @@ class Counters {
   readonly buckets?: Buckets;
   readonly sharedRate?: SharedRate;
   readonly places?: Places;
+  /** The parameters of the calls that have come here. Layers of extensions replace calls, but not their parameters. */
+  readonly #seen = new WeakSet<Params>();
 
   /** `name` is the same on all instances. */
   constructor(options: QuotaOptions, core: FeatureParts, name: string) {
@@ -178,6 +184,12 @@ class Counters {
     if (rate && shared) this.sharedRate = new SharedRate(rate, name, clients);
     const concurrency = toConcurrency(options);
     if (concurrency) this.places = new Places(concurrency, name);
+  }
+
+  /** Whether a call counts towards the rate. A call that a relay passes on does not, if the relay has counted. */
+  counts(call: Call): boolean {
+    this.#seen.add(call.params);
+    return !listRelays(call).some(({ params }) => this.#seen.has(params));
   }
 }
 

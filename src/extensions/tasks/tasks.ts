@@ -309,9 +309,11 @@ function toUnknown(): McpError {
 
 async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
   const { internal, declared } = call;
-  if (internal?.data instanceof RunningTask) return await runAgain(call, next, { task: internal.data, rules });
+  // Within a task that runs again, inner calls have its data too.
+  if (internal?.data instanceof RunningTask && !call.ctx.outer) return await runAgain(call, next, { task: internal.data, rules });
   if (declared) return await begin(call, next, rules);
-  // An inner call runs to its end, because its handler waits for its result.
+  // An inner call runs to its end, because its handler waits for its result. A call that is only passed on for the client
+  // is no inner call here.
   return rules.required && !call.ctx.outer ? refuse(call) : await next();
 }
 

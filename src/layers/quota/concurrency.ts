@@ -58,15 +58,14 @@ export class Places {
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
   check(call: Call, { reachLimit, outer }: LayerCall): void {
-    if (outer && !this.#isRelayed(call) || this.#isFree(toSharingKey(call))) return;
+    if (outer || this.#hasEntered(call) || this.#isFree(toSharingKey(call))) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
 
-  /** Whether relays pass on a call of the client, and have no slot here themselves. */
-  #isRelayed(call: Call): boolean {
-    const relays = listRelays(call);
-    return relays.length > 0 && !relays.some(({ params }) => this.#entered.has(params));
+  /** Whether a relay that passes the call on has a slot here itself. */
+  #hasEntered(call: Call): boolean {
+    return listRelays(call).some(({ params }) => this.#entered.has(params));
   }
 
   #isFree(client: ClientKey | undefined): boolean {
@@ -95,7 +94,7 @@ export class Places {
   run(call: Call, { ended, outer }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
     // An inner call needs no slot. Two handlers that call each other could otherwise wait forever, because each of them
     // keeps its slot until its inner call has ended. A relay cannot be called back, so what it passes on can wait.
-    if (outer && !this.#isRelayed(call)) return next();
+    if (outer || this.#hasEntered(call)) return next();
     this.#entered.add(call.params);
     const client = toSharingKey(call);
     if (!this.#isFree(client)) return this.#runLater(call, client, { ended, next });

@@ -10,6 +10,7 @@ import { readSyncVerdict } from "../../server/call/verdict.ts";
 import { type Compiled, isAllowed, type Runner } from "../../server/visibility/feature.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { createList, type Entry } from "../../server/visibility/pagination.ts";
+import { withHandles } from "../../server/visibility/relayed_handles.ts";
 import type { VisibleTools } from "./visible_tools.ts";
 
 /** The names of the tools of a search. */
@@ -52,14 +53,19 @@ export function narrowList(compiled: Compiled, options: NarrowedList): Compiled 
     return scope({ ...runner, run: async (call) => omit(await runner.run(call)) });
   };
   const find = (call: Call): Runner | Promise<Runner> => {
-    if (call.outer || isOff(call)) return whole(call);
+    if (call.host.outer || isOff(call)) return whole(call);
     if (when && !readSyncVerdict(when(call), "when")) return whole(call);
     // A search that was disabled for the caller cannot replace the list.
     const allowed = isAllowed(allow, call, core);
     const select = (allowed: boolean) => allowed ? narrow() : whole(call);
     return typeof allowed === "boolean" ? select(allowed) : allowed.then(select);
   };
-  const findTool = (call: Call) => tools.findCalled(call, tool);
+  const callers: readonly unknown[] = [names.call, names.callReadOnly];
+  const findTool = (call: Call): Runner | Promise<Runner> => {
+    const found = tools.findCalled(call, tool);
+    if (!callers.includes(call.params.name)) return found;
+    return found instanceof Promise ? found.then(withHandles) : withHandles(found);
+  };
   return { ...compiled, methods: { ...methods, [LIST]: { ...list, find }, [CALL]: { ...tool, find: findTool } } };
 }
 

@@ -60,6 +60,8 @@ export interface CallHost extends ContainerHost {
   isGranted(link: Link, scopes: readonly string[]): boolean;
   /** The call whose handler makes this inner call. Set only for an inner call. */
   readonly outer?: Call;
+  /** The state of the outermost call, for work that outlives that call. Set only within another call. */
+  readonly root?: CallHost;
   /** Returns the beginning of the keys of all questions and values of an inner call. */
   readonly toInnerKey?: () => Promise<string>;
 }
@@ -195,8 +197,13 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
-  /** The handler that makes this inner call, as other handlers and layers see it. */
+  /**
+   * The handler that makes this inner call, as other handlers and layers see it. `undefined` if the call is passed on for
+   * the client, because a client must not choose an exception for inner calls.
+   */
   declare outer?: HandlerCall;
+  /** The ids of the extensions whose layers run this call. Set only within such a layer. */
+  declare layers?: readonly string[];
   /** The inner calls of the handler. Declared without a value, because few handlers make inner calls. */
   declare inner?: InnerCalls;
   /** The resources and other handlers that the handler has called, if not every caller may call them. */

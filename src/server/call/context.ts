@@ -524,7 +524,8 @@ export interface Context<S = NoServices> {
   ): Promise<{ readonly values: readonly string[]; readonly total?: number; readonly hasMore?: boolean }>;
   /**
    * The method and the name of the handler that makes this inner call, such as `{ method: "tools/call", params: { name:
-   * "plan" } }`. `undefined` for a call of the client, which cannot set this value.
+   * "plan" } }`. `undefined` for a call of the client, which cannot set this value, also if a tool such as `call_tool` only
+   * passes the call on.
    */
   readonly outer?: HandlerCall;
   /**

@@ -6,6 +6,7 @@ import { sha256 } from "../../core/kit/sha256.ts";
 import type { Params } from "../../core/protocol/jsonrpc.ts";
 import { CancelError } from "./cancel_error.ts";
 import { MAX_QUEUED_LOGS } from "./log.ts";
+import { passesOn } from "./relays.ts";
 
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
 export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads" | "shareList";
@@ -57,7 +58,9 @@ export class InnerCalls {
 
   constructor(call: Caller) {
     const { host: { outer }, reported } = call;
-    this.tree = outer ? openInner(outer).tree : { root: call, made: 0, running: new Set() };
+    // What is passed on for the client has inner calls of its own, and can outlive the call that passes it on.
+    const isInner = outer && !passesOn(outer);
+    this.tree = isInner ? openInner(outer).tree : { root: call, made: 0, running: new Set() };
     this.#progress = new JoinedProgress(reported);
     const notify: Notify = call.notify.bind(call);
     this.#notify = outer ? notify : limitLogs(notify);

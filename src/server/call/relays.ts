@@ -3,17 +3,21 @@
  * has found, or of a tool that reads a resource. Otherwise clients could exceed the concurrency of a handler, because an
  * inner call needs no slot.
  */
-import type { Call } from "./call.ts";
 
-const relays = new WeakSet<Call>();
+const relays = new WeakSet<object>();
+
+/** A call, which may be an inner call. */
+interface Inner<C> {
+  readonly host: { readonly outer?: C };
+}
 
 /** Records that `call` makes its inner call for the client, and not for a handler of the author. */
-export function markRelay(call: Call): void {
+export function markRelay(call: object): void {
   relays.add(call);
 }
 
 /** Returns whether `call` makes its inner call for the client. */
-export function isRelay(call: Call): boolean {
+export function isRelay(call: object): boolean {
   return relays.has(call);
 }
 
@@ -21,9 +25,16 @@ export function isRelay(call: Call): boolean {
  * Returns the calls that pass `call` on for the client, the innermost first. Returns no calls if a handler of the author
  * makes `call`, or an outer call of it, because this handler may already keep a slot of the called handler.
  */
-export function listRelays({ host: { outer } }: Call): readonly Call[] {
+export function listRelays<C extends Inner<C>>({ host: { outer } }: Inner<C>): readonly C[] {
   if (!outer || !isRelay(outer)) return [];
   if (!outer.host.outer) return [outer];
   const relays = listRelays(outer);
   return relays.length ? [outer, ...relays] : [];
+}
+
+/**
+ * Returns whether the inner calls of `call` are calls of the client, which have the same conditions as its direct calls.
+ */
+export function passesOn<C extends Inner<C>>(call: Inner<C>): boolean {
+  return isRelay(call) && (!call.host.outer || listRelays(call).length > 0);
 }

@@ -14,7 +14,7 @@ import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.
 import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
-import { isRelay } from "../call/relays.ts";
+import { isRelay, passesOn } from "../call/relays.ts";
 import type { Runner } from "../visibility/feature.ts";
 import type { Core } from "./core.ts";
 import type { CheckParts } from "./handler_check.ts";
@@ -78,7 +78,7 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     const returned = await runLimited(call, core.ticker, runObserved);
     if (call.questions) scheduler.checkQuestions(call, returned);
     const type = readResultType(returned);
-    if (type === undefined) return returned;
+    if (type === undefined || call.home.hasResultTypes) return returned;
     throw new TypeError(
       `Cannot ${request.action}: its result has the type ${quote(type)}, which only a client can finish`,
     );
@@ -204,7 +204,7 @@ class InnerCall extends Call {
     const toKey = createKey(openInner(outer), request);
     super(toHome(outer, request, toKey), link, { kind: "request", id, method, params, weight }, client, new InFlight());
     this.#outer = outer;
-    this.outer = toHandler(outer);
+    this.outer = passesOn(outer) ? undefined : toHandler(outer);
     this.#request = request;
     this.#toKey = toKey;
     // The outer handler gets what the output guards of the called handler have left for its caller.
@@ -310,10 +310,13 @@ function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<s
     // its deferred functions.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
     outer: { value: outer },
+    root: { value: outer.host.root ?? outer.host },
     toInnerKey: { value: toInnerKey },
     reruns: { value: undefined },
   });
-  return { host, session: () => outer.session, subject: () => name };
+  // The client can finish the result of a call that is passed on, such as a task.
+  const hasResultTypes = passesOn(outer) && outer.home.hasResultTypes;
+  return { host, hasResultTypes, session: () => outer.session, subject: () => name };
 }
 
 /** Returns the method and the parameters that name the handler of a call. */

@@ -2,7 +2,7 @@
  * The methods of the context that make inner calls, such as `ctx.callTool`. Loaded when a handler first uses one of them.
  */
 import { INVALID_PARAMS, McpError, quote, ToolError, withLimits } from "../../core/protocol/errors.ts";
-import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
+import { isObject, type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Content } from "../../core/protocol/types.ts";
 import { isWithin } from "../../core/protocol/weight.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -11,6 +11,7 @@ import type { Call } from "../call/call.ts";
 import type { InnerMethod, InnerUse } from "../call/inner_calls.ts";
 import { isReads, setReads } from "../call/reads.ts";
 import { type Handler, isHandler } from "../visibility/feature.ts";
+import { passHandle } from "../visibility/relayed_handles.ts";
 import { checkReads } from "./handler_check.ts";
 import { type InnerParts, type InnerRequest, makeInnerCall } from "./inner_call.ts";
 
@@ -34,7 +35,8 @@ class Caller {
   /** Makes an inner call. If the server does not have the method, throws `missing`, or an error that says so. */
   async make(request: Omit<InnerRequest, "by">, missing?: McpError): Promise<Result> {
     if (missing && !this.parts.registry.methods.has(request.method)) throw missing;
-    return await makeInnerCall(this.call, { ...request, by: this.#by }, this.parts);
+    const result = await makeInnerCall(this.call, { ...request, by: this.#by }, this.parts);
+    return readResultType(result) === undefined ? result : passHandle(this.call, result);
   }
 
   /**

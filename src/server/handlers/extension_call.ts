@@ -18,8 +18,9 @@ import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
-import type { Read } from "../call/handler_call.ts";
+import type { HandlerCall, Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
+import { listRelays } from "../call/relays.ts";
 import { OnceValues } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
 import { isGranted } from "../call/scopes.ts";
@@ -49,6 +50,10 @@ export async function runWrapped(
 
 /** The functions to which a {@linkcode LayeredCall} passes the messages, questions and state changes of its handler. */
 interface Says {
+  /** Id of the extension. */
+  readonly id: string;
+  /** The handler that passes the call on, if its own call is within a layer of the same extension. */
+  readonly outerHandler?: HandlerCall;
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
   once(key: string, make: () => unknown): Promise<unknown>;
@@ -82,7 +87,8 @@ class LayeredCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
-    this.outer = outer.outer;
+    this.outer = says.outerHandler ?? outer.outer;
+    this.layers = [...outer.layers ?? [], says.id];
     this.watchPassed(outer.passed);
     outer.passed?.moveTo(this);
     // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
@@ -175,7 +181,13 @@ class ExtensionRun {
     this.#next = next;
     this.#executor = executor;
     const { home, client } = outer;
+    const { id, lacksSessions, required } = layer;
+    // The layer already runs around the whole call, which may be a task. A task in a task would never end.
+    const relay = listRelays(outer).find(({ layers }) => layers?.includes(id));
+    const outerHandler = relay && { method: relay.method, params: { name: relay.subject } };
     this.#inner = new LayeredCall(outer, this.#toHome(home), {
+      id,
+      outerHandler,
       notify: (method, params) => this.#receive(method, params),
       ask: (key, question) => {
         const { ask } = this.#redirect;
@@ -193,12 +205,12 @@ class ExtensionRun {
       identify: (token, onHandle) => this.#outer?.identifyEffects(token, onHandle),
       report: () => this.#outer?.report,
     });
-    const { id, lacksSessions, required } = layer;
     const settings = client.capabilities.extensions?.[id];
-    if (isObject(settings) && (home.hasResultTypes || !lacksSessions)) this.#declared = settings;
+    const hasTypes = home.hasResultTypes && !relay;
+    if (isObject(settings) && (hasTypes || !lacksSessions)) this.#declared = settings;
     // Within an inner call, the handler runs to its end, so only the client's declaration counts.
     else if (required) {
-      requireCapabilities(outer.outer ? client.capabilities : {}, [`extensions.${id}`], "run the call");
+      requireCapabilities(this.#inner.outer ? client.capabilities : {}, [`extensions.${id}`], "run the call");
     }
     // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
@@ -345,6 +357,8 @@ class ExtensionRun {
     keepKeys(inner);
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
     inner.passed?.push(ending);
+    // Quotas of relays keep their places for as long as the handler runs.
+    for (const { passed } of listRelays(inner)) passed?.push(ending);
     if (this.#outer) inner.observePart(this.#outer);
     inner.observed?.start();
     this.#isDetached = true;
@@ -368,9 +382,14 @@ class ExtensionRun {
     const { host: shared, hasResultTypes, session } = home;
     // Defer the work until the outer call ends, because the scheduler does not end the inner call.
     const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
-    const host: CallHost = Object.create(shared, { defer });
-    const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
-    const toHost = () => this.#outer && !this.#redirect.ask ? host : alone;
+    const root = shared.root ?? shared;
+    const reruns = { value: undefined };
+    const host: CallHost = Object.create(shared, { defer, root: { value: root } });
+    const alone: CallHost = Object.create(host, { reruns });
+    // A detached call has no outer call any more.
+    const later = { value: (_inner: Call, run: Deferred) => root.defer(this.#inner, run) };
+    const detached: CallHost = Object.create(root, { defer: later, reruns, root: { value: root } });
+    const toHost = () => this.#outer ? this.#redirect.ask ? alone : host : detached;
     return {
       // In development, `reruns` warns about work before a question, because the client's retry repeats this work. The
       // client does not retry if the extension answers the questions, or if the handler was detached.

@@ -107,6 +107,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "a quarter of the total; each byte counts towards memory.bytes too",
     full: "the client with most bytes loses the result that it used least recently",
   },
+  "search.rankingBytes": {
+    counts: "bytes of remembered rankings of a tool search",
+    payer: CLIENT,
+    share: "a quarter of the total",
+    full: "the client with most bytes loses the ranking that it used least recently",
+  },
   "handler.keepBytes": {
     counts: "bytes of large results that one tool keeps",
     payer: CLIENT,

@@ -3,18 +3,12 @@
  *
  * @see https://doi.org/10.1561/1500000019 for BM25 and its fields
  */
+import { FIXED_LIMITS } from "../../server/capacity/fixed_limits.ts";
 import { findSynonyms } from "./synonyms.ts";
-import { toCount, type ToolIndex, type ToolSet, toPairs } from "./tool_index.ts";
+import { toPairs } from "./tool_index.ts";
+import { SYNONYM, type ToolSet, toScore } from "./tool_set.ts";
 import { isStopWord, toStem, toWords } from "./words.ts";
 
-/** How quickly more occurrences of a word count less. */
-const K1 = 1.2;
-/** By field, how much an occurrence counts: name, title and first sentence, the rest of the description, arguments. */
-const WEIGHTS = [3, 2, 0.5, 0.5];
-/** By field, how much its length counts, from 0 to 1. */
-const B = [0.5, 0.5, 0.75, 0.75];
-/** How much a synonym counts in comparison with the word itself. */
-const SYNONYM = 0.6;
 /** How much two words count that are one word in the name of a tool. */
 const PAIR = 0.5;
 /** How much it counts that a query has all words of a name. */
@@ -23,94 +17,81 @@ const COVERED = 1;
 /** A tool matches only if its score is at least this part of the best score. Other tools share only a common word. */
 const MIN_SCORE = 0.05;
 
-/** Maximum number of different words of a query that count. */
-const MAX_WORDS = 32;
-
 export interface RankOptions {
-  /** Whether synonyms count too. Defaults to `true`. */
-  readonly synonyms?: boolean;
+  /** Maximum number of places in the ranking. */
+  readonly limit: number;
+  /** Tests whether the tool at a place can be in the ranking. */
+  readonly isWanted?: (place: number) => boolean;
 }
 
-/** Returns the places of the matching tools in a set, the best first. Equal tools stay in the order of the set. */
-export function rankTools(
-  index: ToolIndex,
-  set: ToolSet,
-  query: string,
-  { synonyms = true }: RankOptions = {},
-): readonly number[] {
+/** The result of a query. */
+export interface Ranking {
+  /** The places of the matching tools in the set, the best first. Equal tools are in the order of the set. */
+  readonly places: readonly number[];
+  /** Number of all matching tools. */
+  readonly total: number;
+}
+
+/** Ranks the tools of a set. */
+export function rankTools(set: ToolSet, query: string, options: RankOptions): Ranking {
+  const { queryWords } = FIXED_LIMITS.search;
   const words = toWords(query);
   const telling = words.filter((word) => !isStopWord(word));
-  const stems = new Set((telling.length ? telling : words).map(toStem));
+  const stems = [...new Set((telling.length ? telling : words).map(toStem))].slice(0, queryWords);
+  const pairs = new Set(toPairs(words).slice(0, queryWords));
   const scores = new Float64Array(set.tools.length);
-  /** The stems of the query and their synonyms, each with its weight. */
-  const matched = new Map<string, number>();
-  const note = (stem: string, weight: number) => matched.set(stem, Math.max(matched.get(stem) ?? 0, weight));
-  const weigh = (place: number, counts: number): number => {
-    const { lengths } = set.tools[place];
-    let weight = 0;
-    for (let field = 0; field < WEIGHTS.length; field++) {
-      const count = toCount(counts, field);
-      if (count) weight += WEIGHTS[field] * count / (1 - B[field] + B[field] * lengths[field] / set.averages[field]);
-    }
-    return weight;
-  };
-  const toScore = (weight: number, rarity: number) => rarity * weight * (K1 + 1) / (weight + K1);
-
-  for (const stem of [...stems].slice(0, MAX_WORDS)) {
-    const gained = new Map<number, number>();
-    const rarity = set.toRarity(set.countTools(stem));
-    note(stem, 1);
-    const weights = new Map<number, number>();
-    index.visit(stem, set, (place, counts) => {
-      const weight = weigh(place, counts);
-      weights.set(place, weight);
-      gained.set(place, toScore(weight, rarity));
-    });
-    const others = synonyms ? findSynonyms(stem).filter((each) => set.countTools(each)) : [];
-    if (others.length) {
-      const frequency = Math.max(...[stem, ...others].map((each) => set.countTools(each)));
-      const shared = set.toRarity(frequency);
-      for (const other of others) {
-        note(other, SYNONYM);
-        index.visit(other, set, (place, counts) => {
-          weights.set(place, (weights.get(place) ?? 0) + SYNONYM * weigh(place, counts));
-        });
-      }
-      for (const [place, weight] of weights) {
-        gained.set(place, Math.max(gained.get(place) ?? 0, toScore(weight, shared)));
-      }
-    }
-    for (const [place, gain] of gained) scores[place] += gain;
+  for (const stem of stems) {
+    const { places, scores: own } = set.score(stem);
+    for (let at = 0; at < places.length; at++) scores[places[at]] += own[at];
   }
-  for (const pair of new Set(toPairs(words).slice(0, MAX_WORDS))) {
-    const rarity = set.toRarity(set.countTools(pair));
-    index.visit(pair, set, (place, counts) => {
-      scores[place] += PAIR * toScore(weigh(place, counts), rarity);
-    });
+  for (const pair of pairs) {
+    const { places, weights, rarity } = set.find(pair);
+    places.forEach((place, at) => scores[place] += PAIR * toScore(weights[at], rarity));
   }
-  const found: { readonly place: number; readonly score: number }[] = [];
+  const covered = sumCovered(set, stems);
   const name = query.trim();
-  scores.forEach((score, place) => {
-    const tool = set.tools[place];
-    if (tool.name === name) found.push({ place, score: Infinity });
-    else if (score > 0) {
-      found.push({ place, score: score * (1 + COVERED * toCoverage(set, tool.nameStems, matched)) });
+  let best = 0;
+  for (let place = 0; place < scores.length; place++) {
+    if (set.tools[place].name === name) scores[place] = Infinity;
+    else if (scores[place] > 0) {
+      const all = covered[place] && set.sumRarities(place);
+      if (all) scores[place] *= 1 + COVERED * covered[place] / all;
+      best = Math.max(best, scores[place]);
     }
-  });
-  const best = found.reduce((best, { score }) => score < Infinity ? Math.max(best, score) : best, 0);
-  return found.filter(({ score }) => score >= MIN_SCORE * best)
-    .sort((a, b) => b.score - a.score || a.place - b.place)
-    .map(({ place }) => place);
+  }
+  return select(scores, MIN_SCORE * best, options);
 }
 
-/** Returns the part of a name that a query covers, from 0 to 1. A rare word is a larger part than a common word. */
-function toCoverage(set: ToolSet, stems: readonly string[], matched: ReadonlyMap<string, number>): number {
-  let all = 0;
-  let covered = 0;
-  for (const stem of stems) {
-    const rarity = set.toRarity(set.countTools(stem));
-    all += rarity;
-    covered += rarity * (matched.get(stem) ?? 0);
+/** Returns, by place, the sum of the rarities of the words of the name that the query has, or of which it has a synonym. */
+function sumCovered(set: ToolSet, stems: readonly string[]): Float64Array {
+  /** The stems of the query and their synonyms, each with its weight. */
+  const matched = new Map(stems.flatMap(findSynonyms).map((stem) => [stem, SYNONYM]));
+  for (const stem of stems) matched.set(stem, 1);
+  const covered = new Float64Array(set.tools.length);
+  for (const [stem, weight] of matched) {
+    const { inName, rarity } = set.find(stem);
+    for (const place of inName) covered[place] += weight * rarity;
   }
-  return all && covered / all;
+  return covered;
+}
+
+/** Selects the best tools, without sorting all of them. */
+function select(
+  scores: Float64Array,
+  least: number,
+  { limit, isWanted = () => true }: RankOptions,
+): Ranking {
+  const places: number[] = [];
+  let total = 0;
+  for (let place = 0; place < scores.length; place++) {
+    const score = scores[place];
+    if (!score || score < least || !isWanted(place)) continue;
+    total++;
+    if (places.length === limit && score <= scores[places[limit - 1]]) continue;
+    let at = places.length;
+    while (at > 0 && scores[places[at - 1]] < score) at--;
+    places.splice(at, 0, place);
+    if (places.length > limit) places.pop();
+  }
+  return { places, total };
 }

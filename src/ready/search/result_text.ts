@@ -7,8 +7,8 @@ import type { OwnNames } from "./narrowed_list.ts";
 import type { SeenTool } from "./visible_tools.ts";
 
 export interface HitsOptions {
-  /** Maximum number of tools. */
-  readonly limit: number;
+  /** Number of all tools that match. */
+  readonly total: number;
   readonly names: OwnNames;
   readonly query: string;
 }
@@ -22,16 +22,15 @@ const MAX_LINE = 160;
 const MAX_SCHEMA = 20_000;
 
 /** Writes the tools that match a query, the best first. */
-export function writeHits(hits: readonly SeenTool[], { limit, names, query }: HitsOptions): string {
-  if (!hits.length) {
+export function writeHits(shown: readonly SeenTool[], { total, names, query }: HitsOptions): string {
+  if (!shown.length) {
     return `No tool matches ${
       quote(query)
     }. Search again with other words, such as a synonym or what the tool works on.`;
   }
-  const shown = hits.slice(0, limit);
   const hasReadOnly = shown.some(({ isReadOnly }) => isReadOnly);
   const lines = [
-    `${shown.length} of ${hits.length} matching tools, the best first. Call a tool with ${names.call}` +
+    `${shown.length} of ${total} matching tools, the best first. Call a tool with ${names.call}` +
     (hasReadOnly ? `, or with ${names.callReadOnly} if it is marked as read-only.` : "."),
     ...shown.slice(0, FULL).map(writeFull),
   ];

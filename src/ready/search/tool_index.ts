@@ -1,6 +1,5 @@
 /**
- * An index of tools by the words of their names, descriptions and arguments. All callers share the index, but each search
- * counts only the tools that its caller can see, because counts of all tools would tell what the hidden tools are about.
+ * An index of tools by the words of their names, descriptions and arguments. All callers share the index.
  */
 import { isStopWord, toStem, toWords } from "./words.ts";
 
@@ -28,21 +27,40 @@ export interface IndexedTool {
 }
 
 /** The occurrences of a stem: the ids of the tools, and for each of them the counts in all fields, as one number. */
-interface Postings {
+export interface Postings {
   readonly tools: number[];
   readonly counts: number[];
 }
 
-/** Number of fields of a tool: its name, its title and first sentence, the rest of its description, its arguments. */
-const FIELDS = 4;
+/** A field of a tool. */
+interface Field {
+  /** How much an occurrence counts. */
+  readonly weight: number;
+  /** How much the length of the field counts, from 0 to 1. */
+  readonly b: number;
+}
+
+/** The fields of a tool: its name, its title and first sentence, the rest of its description, its arguments. */
+export const FIELDS: readonly Field[] = [
+  { weight: 3, b: 0.5 },
+  { weight: 2, b: 0.5 },
+  { weight: 0.5, b: 0.75 },
+  { weight: 0.5, b: 0.75 },
+];
 /** Number of bits of the count in one field. */
-const BITS = 7;
-const MAX_COUNT = 2 ** BITS - 1;
+export const BITS = 7;
+export const MAX_COUNT: number = 2 ** BITS - 1;
+/** The bit of a stem that is one of the tool's `nameStems`. */
+export const NAME_BIT: number = 2 ** (FIELDS.length * BITS);
 
 /** Maximum number of characters of a name, a title and so on that are indexed. Later words seldom matter. */
 const MAX_NAME = 256;
 const MAX_DESCRIPTION = 1000;
 const MAX_ARGUMENT = 80;
+/** Maximum number of matches that all sets keep, each with 12 to 16 bytes. */
+const MAX_KEPT = 300_000;
+/** A list of matches takes as much memory as this number of matches, in addition to its matches. */
+const LIST = 40;
 /** Maximum number of arguments that are indexed. */
 const MAX_ARGS = 40;
 /** Maximum number of the author's words that are indexed. */
@@ -53,6 +71,9 @@ export class ToolIndex {
   readonly #tools = new Map<string, IndexedTool>();
   readonly #postings = new Map<string, Postings>();
   #size = 0;
+  #kept = 0;
+  /** The number of the round in which sets keep matches. */
+  round = 0;
 
   /** Number of occurrences, which is proportional to the memory that the index uses. */
   get size(): number {
@@ -78,13 +99,13 @@ export class ToolIndex {
     });
     // Two words of a name also match when they are written as one word.
     for (const pair of toPairs(words[0])) count(counts, pair, 0);
+    const nameStems = new Set(words[0].filter((word) => !isStopWord(word)).map(toStem));
     for (const [stem, packed] of counts) {
       let postings = this.#postings.get(stem);
       if (!postings) this.#postings.set(stem, postings = { tools: [], counts: [] });
       postings.tools.push(id);
-      postings.counts.push(packed);
+      postings.counts.push(packed + (nameStems.has(stem) ? NAME_BIT : 0));
     }
-    const nameStems = new Set(words[0].filter((word) => !isStopWord(word)).map(toStem));
     const lengths = words.map(({ length }) => length);
     const tool = { id, name: text.name, nameStems: [...nameStems], size: counts.size, lengths };
     this.#tools.set(key, tool);
@@ -92,68 +113,25 @@ export class ToolIndex {
     return tool;
   }
 
-  /** Calls `visit` for each tool of a set that has the stem, with its place in the set and its counts by field. */
-  visit(stem: string, set: ToolSet, visit: (place: number, counts: number) => void): void {
-    const postings = this.#postings.get(stem);
-    if (!postings) return;
-    const { tools, counts } = postings;
-    for (let at = 0; at < tools.length; at++) {
-      const place = set.findPlace(tools[at]);
-      if (place >= 0) visit(place, counts[at]);
-    }
+  /** Counts matches that a set keeps. If there are too many, a new round begins, and all sets forget their matches. */
+  keep(matches: number): void {
+    this.#kept += matches + LIST;
+    if (this.#kept <= MAX_KEPT) return;
+    this.#kept = 0;
+    this.round++;
+  }
+
+  /** Returns the occurrences of a stem in all tools. */
+  find(stem: string): Postings {
+    return this.#postings.get(stem) ?? NONE;
   }
 }
+
+const NONE: Postings = { tools: [], counts: [] };
 
 /** Returns the count in a field from the counts in all fields. */
-export function toCount(counts: number, field: number): number {
+function toCount(counts: number, field: number): number {
   return (counts >> (field * BITS)) & MAX_COUNT;
-}
-
-/** The tools that a caller can see, with their statistics. */
-export class ToolSet {
-  readonly tools: readonly IndexedTool[];
-  /** Number of occurrences of all tools. */
-  readonly size: number;
-  /** The average number of words of each field. */
-  readonly averages: readonly number[];
-  readonly #index: ToolIndex;
-  /** By id, the place in the set plus 1, or 0. */
-  readonly #places: Int32Array;
-  readonly #frequencies = new Map<string, number>();
-
-  /** `tools` are in the order of the list. */
-  constructor(index: ToolIndex, tools: readonly IndexedTool[]) {
-    this.#index = index;
-    this.tools = tools;
-    this.size = tools.reduce((sum, { size }) => sum + size, 0);
-    this.#places = new Int32Array(tools.reduce((max, { id }) => Math.max(max, id + 1), 0));
-    tools.forEach(({ id }, place) => this.#places[id] = place + 1);
-    this.averages = Array.from({ length: FIELDS }, (_, field) => {
-      const sum = tools.reduce((sum, { lengths }) => sum + lengths[field], 0);
-      return sum / tools.length || 1;
-    });
-  }
-
-  /** Returns the place of a tool in the set, or -1. */
-  findPlace(id: number): number {
-    return (this.#places[id] ?? 0) - 1;
-  }
-
-  /** Returns how rare a stem is among the tools of the set. */
-  toRarity(frequency: number): number {
-    return Math.log(1 + (this.tools.length - frequency + 0.5) / (frequency + 0.5));
-  }
-
-  /** Returns the number of tools of the set that have a stem. */
-  countTools(stem: string): number {
-    const known = this.#frequencies.get(stem);
-    if (known !== undefined) return known;
-    let frequency = 0;
-    this.#index.visit(stem, this, () => frequency++);
-    // Clients can search for any number of other words.
-    if (frequency) this.#frequencies.set(stem, frequency);
-    return frequency;
-  }
 }
 
 /** Returns each word of a list joined with the next word. */

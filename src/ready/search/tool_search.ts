@@ -13,7 +13,6 @@ import type { GroupedOptions, Narrow, Remake } from "../../server/visibility/fea
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { withAlso } from "../../server/visibility/registry.ts";
 import { narrowList, type OwnNames } from "./narrowed_list.ts";
-import { rankTools } from "./ranking.ts";
 import { writeHits } from "./result_text.ts";
 import { type SearchedTool, type SeenTool, toSearched, VisibleTools } from "./visible_tools.ts";
 
@@ -210,12 +209,15 @@ class ToolSearch {
   async #search({ query, tags }: SearchInput, ctx: Context): Promise<string> {
     const tools = this.#find(ctx);
     const { limit = 8, rank } = this.#options;
-    const seen = await tools.see(toCall(ctx, "search tools"));
-    const ranked = rank
-      ? await rankByAuthor(rank, { query, seen: seen.tools, ctx })
-      : rankTools(seen.index, seen.set, query).map((place) => seen.tools[place]);
-    const hits = tags?.length ? ranked.filter((each) => each.tags.some((tag) => tags.includes(tag))) : ranked;
-    return writeHits(hits, { limit, names: this.#names, query });
+    const call = toCall(ctx, "search tools");
+    const seen = await tools.see(call);
+    if (rank) {
+      const ranked = await rankByAuthor(rank, { query, seen: seen.tools, ctx });
+      const hits = tags?.length ? ranked.filter((each) => each.tags.some((tag) => tags.includes(tag))) : ranked;
+      return writeHits(hits.slice(0, limit), { total: hits.length, names: this.#names, query });
+    }
+    const { places, total } = await tools.rankings.find(call, seen, { query, tags: tags ?? [], limit });
+    return writeHits(places.map((place) => seen.tools[place]), { total, names: this.#names, query });
   }
 
   async #call({ name, arguments: input = {} }: CallInput, ctx: Context, isReadOnly: boolean): Promise<Result> {

@@ -12,7 +12,9 @@ import { noteCaller } from "../../server/call/reads.ts";
 import type { Definition } from "../../server/handlers/tool.ts";
 import { type Handler, isAllowed, type Method, type Runner } from "../../server/visibility/feature.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
-import { type IndexedTool, ToolIndex, ToolSet, type ToolText } from "./tool_index.ts";
+import { Rankings } from "./rankings.ts";
+import { type IndexedTool, ToolIndex, type ToolText } from "./tool_index.ts";
+import { ToolSet } from "./tool_set.ts";
 
 /** A tool, as the function `rank` gets it. */
 export interface SearchedTool {
@@ -77,8 +79,9 @@ class SharedIndex {
   }
 }
 
-/** The key of the server's index. */
+/** The keys of the server's index, and of its rankings. */
 const INDEX = {};
+const RANKINGS = {};
 
 export interface VisibleToolsOptions {
   /** All tools of the server, with its rules. */
@@ -96,6 +99,8 @@ export class VisibleTools {
   readonly isListed: boolean;
   /** Whether every caller sees the same tools. */
   readonly isSame: boolean;
+  /** The rankings that all paths of a server share. */
+  readonly rankings: Rankings;
   readonly #core: FeatureParts;
   readonly #names: ReadonlySet<string>;
   readonly #tools: ReadonlyMap<string, OwnTool>;
@@ -119,6 +124,7 @@ export class VisibleTools {
     this.isListed = core.hasMiddleware || this.#hasProvider;
     this.isSame = !this.isListed && own.every(({ definition: { allow, vary } }) => !allow && !vary);
     this.#shared = core.state.slot(INDEX, () => new SharedIndex());
+    this.rankings = core.state.slot(RANKINGS, () => new Rankings());
   }
 
   /** Returns the tools that the caller of `call` can see and a model may use. */

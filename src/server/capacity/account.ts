@@ -47,6 +47,7 @@ export type PotName =
   | "handler.keepBytes"
   | "handler.waiting"
   | "idempotency.bytes"
+  | "search.rankingBytes"
   | "extensions.bytes"
   | "connections.sessions"
   | "sessions.ending"

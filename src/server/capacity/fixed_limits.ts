@@ -413,6 +413,27 @@ export interface FixedLimits {
      */
     readonly delayMs: number;
   };
+  /** The searches of `toolSearch()` without the option `rank`. */
+  readonly search: {
+    /**
+     * Number of different words of a query that count, without words such as "the".
+     *
+     * Reason: models search with up to ten words. Each word, with its synonyms, takes time that grows with the number of
+     * tools.
+     *
+     * Exceeded: the search ignores further words.
+     */
+    readonly queryWords: number;
+    /**
+     * Total size of the remembered rankings of all clients, in bytes. One client may use a quarter of the bytes. These
+     * bytes do not count towards `memory`.
+     *
+     * Reason: models repeat searches, and a remembered ranking takes no time. A ranking has about 1 KB.
+     *
+     * Exceeded: the client that uses the most bytes loses the ranking that it used least recently.
+     */
+    readonly rankingBytes: number;
+  };
 }
 
 export const FIXED_LIMITS: FixedLimits = {
@@ -473,5 +494,9 @@ export const FIXED_LIMITS: FixedLimits = {
     delayed: 1000,
     delayedPerPeer: 64,
     delayMs: 5000,
+  },
+  search: {
+    queryWords: 12,
+    rankingBytes: 4 * 1024 * 1024,
   },
 };

@@ -67,6 +67,7 @@ export class Attackers {
       () => this.#post(toCall("keep")),
       () => this.#post(toCall("cached", { key: crypto.randomUUID() })),
       () => this.#post(toCall("valued", { key: crypto.randomUUID() })),
+      () => this.#post(toCall("search_tools", { query: crypto.randomUUID() })),
       () => this.#fillSession(),
       () => this.#useKeys(),
       () => this.#endSession(),

@@ -5,6 +5,7 @@ import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";
 import type { LimitOptions } from "../../../src/server/capacity/limits.ts";
 import { cache, idempotent, quota } from "../../../src/layers/layers.ts";
+import { toolSearch } from "../../../src/ready/search/search.ts";
 import type { KeptBytes } from "../../../src/extensions/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -167,6 +168,7 @@ function listHandlers() {
       run: async (_, ctx) => (await ctx.elicit("sure", { message: "?", schema: sure, singleUse: true })).action,
     }),
     resource({ uri: "test://a", name: "a", read: () => "" }),
+    toolSearch({ when: () => false }),
   ];
 }
 

@@ -18,9 +18,9 @@ import { withCors } from "./cors_headers.ts";
 import { EventStreams } from "./event_stream.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
 import { CLOSING, type Refusal, refuse, toFault, toFaultReply, toMessage } from "./refusals.ts";
+import { HEAVY } from "./large_body.ts";
 import { RequestBodies } from "./request_body.ts";
 import { type Outlet, respondTo } from "./responses.ts";
-import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
 export interface HttpOptions extends CallersOptions {

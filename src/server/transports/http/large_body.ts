@@ -6,12 +6,18 @@ import type { Core } from "../../engine/core.ts";
 import type { Bounds } from "../../capacity/limits.ts";
 import { Aging } from "../../../core/aging.ts";
 import type { Ticker } from "../../../core/timers.ts";
-import { HEAVY, type Turn, type Turns } from "./turns.ts";
+import type { Turn, Turns } from "../../capacity/turns.ts";
 import { hasSmallPieces, isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
 export const SMALL = 65_536;
+
+/**
+ * Size in bytes above which a body waits for its turn, because parsing and validating a larger body may take
+ * milliseconds.
+ */
+export const HEAVY = 16_384;
 
 /**
  * Milliseconds after which a body that is still arriving counts as slow. The client is then also charged for the

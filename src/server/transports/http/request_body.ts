@@ -7,8 +7,8 @@ import type { Bounds } from "../../capacity/limits.ts";
 import { Aging } from "../../../core/aging.ts";
 import type { Ticker, Timeout } from "../../../core/timers.ts";
 import type { Link } from "../../call/link.ts";
-import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
-import { HEAVY, type Turn, Turns } from "./turns.ts";
+import { HEAVY, LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
+import { type Turn, Turns } from "../../capacity/turns.ts";
 import { INCOMPLETE, isWithin, TOO_MUCH_ARRIVING, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 

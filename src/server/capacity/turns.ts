@@ -1,17 +1,12 @@
 /**
- * Runs large requests one at a time, so that small requests are served between them.
+ * Runs expensive steps of requests one at a time, such as parsing a large body, so that other requests are served
+ * between them.
  */
 
-import { FairQueue } from "../../capacity/fair_queue.ts";
-import { bun, deno, node } from "../../../core/runtime.ts";
+import { FairQueue } from "./fair_queue.ts";
+import { bun, deno, node } from "../../core/runtime.ts";
 
-/**
- * Size in bytes above which a body waits for its turn, because parsing and validating a larger body may take
- * milliseconds.
- */
-export const HEAVY = 16_384;
-
-/** A place in the queue of large requests. */
+/** A place in the queue. */
 export interface Turn {
   /** Settles when the turn starts, or when `leave` is called. */
   readonly begun: Promise<void>;
@@ -20,10 +15,10 @@ export interface Turn {
 }
 
 /**
- * The turns of large requests.
+ * The turns of requests with expensive steps.
  *
- * A turn has two steps: parsing and running. Call {@linkcode Turns.pause} after the first step, and {@linkcode
- * Turns.end} after the second step. After a long step, the event loop serves other requests for half as long as the
+ * A turn can have two steps, such as parsing and running. Call {@linkcode Turns.pause} between them, and {@linkcode
+ * Turns.end} after the last step. After a long step, the event loop serves other requests for half as long as the
  * step took.
  */
 export class Turns {

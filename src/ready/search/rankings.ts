@@ -1,0 +1,91 @@
+/**
+ * Ranks the tools of a server for its clients in turns, so that many searches of one client do not delay the calls of
+ * others, and remembers rankings.
+ */
+import type { Account, Holding } from "../../server/capacity/account.ts";
+import { FIXED_LIMITS } from "../../server/capacity/fixed_limits.ts";
+import { Turns } from "../../server/capacity/turns.ts";
+import type { Call } from "../../server/call/call.ts";
+import { type Ranking, rankTools } from "./ranking.ts";
+import type { ToolSet } from "./tool_set.ts";
+
+/** The tools that a caller sees, in the order of the set. */
+interface Seen {
+  readonly set: ToolSet;
+  readonly tools: readonly { readonly tags: readonly string[] }[];
+}
+
+/** A query for the tools that a caller sees. */
+export interface Query {
+  readonly query: string;
+  /** The tool must have one of these labels, if there are any. */
+  readonly tags: readonly string[];
+  /** Maximum number of tools. */
+  readonly limit: number;
+}
+
+/** A ranking that a client has got. */
+interface Known {
+  readonly ranking: Ranking;
+  readonly holding: Holding;
+}
+
+/** Bytes of memory that a ranking needs in addition to its query and its places. */
+const RANKING_BYTES = 400;
+
+/** The rankings of one server. */
+export class Rankings {
+  readonly #turns = new Turns();
+  /** By client, and by set and query. Clients do not share rankings, because the time would tell what others search. */
+  readonly #known = new Map<unknown, Map<string, Known>>();
+
+  /** Returns the tools that match a query, the best first. */
+  async find(call: Call, seen: Seen, asked: Query): Promise<Ranking> {
+    const { account } = call.link;
+    const client = account.turnKey;
+    const { query, tags, limit } = asked;
+    const key = JSON.stringify([seen.set.id, limit, query, tags]);
+    const known = this.#known.get(client)?.get(key);
+    if (known) {
+      known.holding.touch();
+      return known.ranking;
+    }
+    const turn = this.#turns.enqueue(client);
+    try {
+      await call.untilCancelled(turn.begun);
+    } catch (error) {
+      turn.leave();
+      throw error;
+    }
+    try {
+      const isWanted = (place: number) => seen.tools[place].tags.some((tag) => tags.includes(tag));
+      const ranking = rankTools(seen.set, query, { limit, isWanted: tags.length ? isWanted : undefined });
+      this.#remember(account, { client, key, ranking });
+      return ranking;
+    } finally {
+      this.#turns.end();
+    }
+  }
+
+  #remember(account: Account, { client, key, ranking }: Made): void {
+    const total = FIXED_LIMITS.search.rankingBytes;
+    const pot = account.pot({ name: "search.rankingBytes", total, share: total / 4, isCache: true });
+    const own = this.#known.get(client) ?? new Map();
+    const drop = () => {
+      if (own.delete(key) && !own.size) this.#known.delete(client);
+      return true;
+    };
+    const bytes = RANKING_BYTES + 2 * key.length + 8 * ranking.places.length;
+    const holding = pot.keep(account, bytes, drop);
+    if (!holding) return;
+    own.get(key)?.holding.end();
+    this.#known.set(client, own.set(key, { ranking, holding }));
+  }
+}
+
+/** A new ranking. */
+interface Made {
+  readonly client: unknown;
+  readonly key: string;
+  readonly ranking: Ranking;
+}

@@ -1,0 +1,82 @@
+// Searches of one client delay the calls of other clients only a little, and cost little in comparison with a plain call.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, type Server, tool } from "../../mod.ts";
+import { toolSearch } from "../../src/ready/search/search.ts";
+import { compareCosts } from "../support/cost.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
+import { type CatalogueTool, readCatalogue } from "./catalogues.ts";
+
+/** Words of which most have many synonyms, and which many tools have. */
+const COMMON = "get list find show read set update edit create add delete remove merge issue user label file run";
+
+function serve(tools: readonly CatalogueTool[], calls: string[] = []): Server {
+  const made = tools.map(({ name, title, description, inputSchema }) =>
+    tool({ name, title, description, input: { ...inputSchema }, run: () => "called" })
+  );
+  const plain = tool({ name: "plain", run: () => (calls.push("plain"), "ok") });
+  return createServer({ name: "catalogue", version: "1.0.0", handlers: [...made, plain, toolSearch()] });
+}
+
+async function call(server: Server, name: string, args: object = {}, id = "ada"): Promise<string> {
+  const request = toRequest("tools/call", { name, arguments: args });
+  const { result } = await readAnswer(await server.fetch(request, { principal: { id } }));
+  return result.content[0].text;
+}
+
+Deno.test("a search of 1,000 tools costs at most as much as ten plain calls", async () => {
+  const server = serve((await readCatalogue("github")).slice(0, 1000));
+  let searches = 0;
+  const calls = Array.from({ length: 10 }, () => 0);
+  const costs = await compareCosts(
+    {
+      async calls() {
+        for (const _ of calls) await call(server, "plain");
+      },
+      search: () => call(server, "search_tools", { query: `add a label to issue ${searches++}` }),
+      common: () => call(server, "search_tools", { query: `${COMMON} ${searches++}` }),
+      known: () => call(server, "search_tools", { query: "add a label to an issue" }),
+    },
+    // The words of `common` are the worst that a client can ask. Their cost is close to the goal on some engines.
+    (costs) => costs.search <= costs.calls && costs.known <= costs.calls && costs.common <= 2 * costs.calls,
+  );
+  assertEquals(costs, undefined);
+  await server.close();
+});
+
+Deno.test("only the first twelve words of a query count", async () => {
+  const names = Array.from({ length: 14 }, (_, at) => `tool_${String.fromCharCode(97 + at).repeat(5)}`);
+  const handlers = names.map((name) => tool({ name, run: () => name }));
+  const server = createServer({
+    name: "letters",
+    version: "1.0.0",
+    handlers: [...handlers, toolSearch({ limit: 50 })],
+  });
+  const words = names.map((name) => name.slice(5));
+  const found = await call(server, "search_tools", { query: `please ${words.join(" the ")}` });
+  assertEquals(names.filter((name) => found.includes(name)), names.slice(0, 12));
+  await server.close();
+});
+
+Deno.test("a client that searches a lot waits for its turns, and other clients search and call between them", async () => {
+  // Many copies, so that one ranking takes longer than the turns that may follow each other at once.
+  const catalogue = await readCatalogue("github");
+  const copies = Array.from(
+    { length: 4 },
+    (_, at) => catalogue.map((each) => ({ ...each, name: `${each.name}_${at}` })),
+  );
+  const order: string[] = [];
+  const server = serve(copies.flat(), order);
+  await call(server, "search_tools", { query: "warm" });
+  const search = async (id: string, at: number) => {
+    await call(server, "search_tools", { query: `${COMMON} ${at}` }, id);
+    order.push(id);
+  };
+  const greedy = Array.from({ length: 64 }, (_, at) => search("greedy", at));
+  const other = search("other", 0);
+  const plain = call(server, "plain", {}, "third");
+  await Promise.all([...greedy, other, plain]);
+  assertEquals(order.length, 66);
+  assert(order.indexOf("other") < 16, order.join());
+  assert(order.indexOf("plain") < 16, order.join());
+  await server.close();
+});

@@ -3,7 +3,14 @@
  */
 import type { HttpListener, ListenOptions } from "./listener.ts";
 import { type Classes, createClasses } from "./node_request.ts";
-import type { NodeGlobal, NodeHttpServer, NodeIncoming, NodeOutgoing, RuntimeFetch } from "./runtime.ts";
+import type {
+  NodeConnection,
+  NodeGlobal,
+  NodeHttpServer,
+  NodeIncoming,
+  NodeOutgoing,
+  RuntimeFetch,
+} from "./runtime.ts";
 
 /**
  * The module of srvx. A variable, because JSR, Deno and bundlers would add the package to all programs that import this
@@ -22,6 +29,16 @@ const IDLE_MS = 255_000;
  * it could know of the stop gets a response within this time. The response closes the connection.
  */
 const GRACE_MS = 500;
+
+/** Number of requests of one connection that wait for the response to an earlier request. */
+const WAITING = 8;
+
+/**
+ * Maximum size of the body of a waiting request, in bytes. If the buffer of an unread body is full, Node stops reading
+ * from the connection, and does not notice that the client has disconnected. The buffer has 64 KiB, or 16 KiB on
+ * Windows.
+ */
+const WAITING_BYTES = 16_000;
 
 /**
  * Listens for HTTP requests. Rejects with Node's error if Node cannot listen on the address, or if srvx is not
@@ -42,15 +59,18 @@ class NodeListener implements HttpListener {
   readonly #classes: Classes;
   readonly #fetch: RuntimeFetch;
   readonly #server: NodeHttpServer;
+  /** The number of waiting requests of each connection. */
+  readonly #waiting = new WeakMap<NodeConnection, number>();
   #isStopped = false;
 
   constructor(node: NodeGlobal, classes: Classes, fetch: RuntimeFetch) {
     this.#node = node;
     this.#classes = classes;
     this.#fetch = fetch;
-    this.#server = node.getBuiltinModule("http").createServer((incoming, outgoing) => {
-      this.#answer(incoming, outgoing);
-    });
+    const answer = (incoming: NodeIncoming, outgoing: NodeOutgoing) => void this.#answer(incoming, outgoing);
+    // Node must not answer any request itself, because its responses would wait without a bound.
+    this.#server = node.getBuiltinModule("http").createServer({ requireHostHeader: false }, answer);
+    this.#server.on("checkExpectation", answer);
     this.#server.keepAliveTimeout = IDLE_MS;
   }
 
@@ -88,14 +108,12 @@ class NodeListener implements HttpListener {
   }
 
   async #answer(incoming: NodeIncoming, outgoing: NodeOutgoing): Promise<void> {
+    if (!outgoing.socket) await this.#waitForTurn(incoming, outgoing);
     const request = this.#toRequest(incoming, outgoing);
     if (!request) {
       outgoing.writeHead(400, []).end();
       return;
     }
-    // Wait for the earlier responses on this connection. Otherwise a client that sends many requests in one packet and
-    // reads nothing could let the server buffer the responses to all of them.
-    if (!outgoing.socket) await new Promise<void>((resolve) => outgoing.once("socket", resolve));
     try {
       const response = await this.#fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } });
       if (this.#isStopped) outgoing.shouldKeepAlive = false;
@@ -109,9 +127,27 @@ class NodeListener implements HttpListener {
     if (!incoming.readableEnded) this.#classes.discardBody(request);
   }
 
+  /**
+   * Waits for the earlier responses on the connection. Otherwise a client that sends many requests in one packet and
+   * reads nothing could let the server buffer the responses to all of them.
+   *
+   * If too much waits, closes the connection, and never resolves. Do not pause the connection instead, because Node does
+   * not notice that the client of a paused connection has disconnected.
+   */
+  async #waitForTurn(incoming: NodeIncoming, outgoing: NodeOutgoing): Promise<void> {
+    const { socket } = incoming;
+    const count = (this.#waiting.get(socket) ?? 0) + 1;
+    if (count > WAITING || !isSmall(incoming)) socket.destroy();
+    this.#waiting.set(socket, count);
+    await new Promise<void>((resolve) => outgoing.once("socket", resolve));
+    this.#waiting.set(socket, (this.#waiting.get(socket) ?? 0) - 1);
+  }
+
   /** Returns `undefined` if a `Request` of the platform cannot have the request target or the host. */
   #toRequest(incoming: NodeIncoming, outgoing: NodeOutgoing): Request | undefined {
-    const { url = "" } = incoming;
+    const { url = "", headers, httpVersion } = incoming;
+    // HTTP/1.1 requires the header. srvx would take the address of the listener.
+    if (headers.host === undefined && httpVersion === "1.1") return;
     // Without this check, srvx would replace such a target by "/".
     if (!url.startsWith("/") && !(/^https?:\/\/[^/]/i.test(url) && URL.canParse(url))) return;
     try {
@@ -121,6 +157,11 @@ class NodeListener implements HttpListener {
       return;
     }
   }
+}
+
+/** Whether a waiting request cannot fill its buffer. */
+function isSmall({ headers }: NodeIncoming): boolean {
+  return headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= WAITING_BYTES;
 }
 
 /** Sends a response of the platform. Applies backpressure: reads the body only as fast as the client reads. */

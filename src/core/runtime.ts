@@ -309,8 +309,10 @@ export interface NodeChild {
 }
 
 export interface NodeHttpModule {
-  createServer(listener: (incoming: NodeIncoming, outgoing: NodeOutgoing) => void): NodeHttpServer;
+  createServer(options: { readonly requireHostHeader: boolean }, listener: NodeRequestListener): NodeHttpServer;
 }
+
+export type NodeRequestListener = (incoming: NodeIncoming, outgoing: NodeOutgoing) => void;
 
 export interface NodeNetModule {
   readonly Server: { readonly prototype: { close(this: NodeHttpServer, done: () => void): unknown } };
@@ -323,18 +325,31 @@ export interface NodeHttpServer {
   keepAliveTimeoutBuffer?: number;
   listen(options: { readonly port: number; readonly host: string }, ready: () => void): unknown;
   once(event: "error", listener: (error: Error) => void): unknown;
+  /** A request whose header `Expect` has another value than `100-continue`. */
+  on(event: "checkExpectation", listener: NodeRequestListener): unknown;
   address(): unknown;
   /** Stops accepting connections, and closes idle connections. */
   close(done: () => void): unknown;
   closeAllConnections(): void;
 }
 
+/** A connection of a client. */
+export interface NodeConnection {
+  readonly remoteAddress?: string;
+  destroy(): unknown;
+}
+
 /** A request that Node receives. */
 export interface NodeIncoming {
   readonly method?: string;
   readonly url?: string;
-  readonly headers: { readonly host?: string };
-  readonly socket: { readonly remoteAddress?: string };
+  readonly httpVersion: string;
+  readonly headers: {
+    readonly host?: string;
+    readonly "content-length"?: string;
+    readonly "transfer-encoding"?: string;
+  };
+  readonly socket: NodeConnection;
   readonly destroyed: boolean;
   readonly readableEnded: boolean;
   /** `null` until code begins to read the body. */

@@ -1,10 +1,10 @@
 // Measures the memory that clients make the server hold: after garbage collection, and at its peak.
 import { openUnread, toWire } from "../../hostile/unread.ts";
 import { META } from "../../hostile/http.ts";
-import { readRss, type Runtime, sleep } from "../processes.ts";
+import { readRss, sleep } from "../processes.ts";
 import { initialize, legacy, modern, plain, type Sent, shapes } from "./cases.ts";
 import { openSession, send } from "./cost.ts";
-import { type Abused, readPeak, startAbused } from "./server.ts";
+import { type Abused, type AbusedRuntime, readPeak, startAbused } from "./server.ts";
 
 /** Maximum number of bytes that one client can make the server hold. */
 export const MOST_HELD = 64 * 2 ** 20;
@@ -429,6 +429,18 @@ export const heldCases: readonly HeldCase[] = [
     },
   },
   {
+    name: "requests behind an open stream",
+    count: 4,
+    async begin(server, open) {
+      const { headers, body } = modern("subscriptions/listen", { notifications: { toolsListChanged: true } }, "");
+      const connection = await connect(server, open, toWire(server.port, { method: "POST", headers, body }));
+      await connection.read(new Uint8Array(4096));
+      const text = `GET / HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\n\r\n`.repeat(200_000);
+      await write(connection, utf8.encode(text));
+      return text.length;
+    },
+  },
+  {
     name: "connections that send nothing",
     isNative: true,
     count: 2000,
@@ -439,8 +451,13 @@ export const heldCases: readonly HeldCase[] = [
   },
 ];
 
+/** Whether a runtime can run a case. On Node, the server has no WebSockets. */
+export function canHold(runtime: AbusedRuntime, { name }: HeldCase): boolean {
+  return runtime !== "node" || !name.startsWith("WebSocket");
+}
+
 /** Runs a case on its own server. */
-export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
+export async function measureHeld(runtime: AbusedRuntime, each: HeldCase): Promise<Holding> {
   await using server = await startAbused(runtime);
   // Run some repetitions before the measurement, so that compiled code, caches and pools already exist.
   for (let i = 0; i < 300; i++) await send(server.url, plain());

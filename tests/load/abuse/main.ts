@@ -3,19 +3,20 @@
 import { describeMachine } from "../../../bench/machine.ts";
 import { orUsageError, readTaskOptions } from "../../../bench/options.ts";
 import { readNumber } from "../../support/options.ts";
-import { mib, type Runtime, RUNTIMES } from "../processes.ts";
+import { mib } from "../processes.ts";
 import { costCases } from "./cases.ts";
 import { type Cost, measureCosts, MOST } from "./cost.ts";
-import { heldCases, type Holding, measureHeld, MOST_HELD } from "./held.ts";
+import { canHold, heldCases, type Holding, measureHeld, MOST_HELD } from "./held.ts";
 import { fuzz } from "./fuzz.ts";
 import { measurePipes } from "./pipes.ts";
+import { ABUSED_RUNTIMES, type AbusedRuntime } from "./server.ts";
 import { survive } from "./survive.ts";
 
 const options = readTaskOptions(Deno.args, {
   name: "load:worst",
   summary: "Sends the worst requests there are. Prints what the server spends and holds; fails if an aim is missed.",
   values: {
-    "--runtime deno|bun": "Run on one runtime; default: both",
+    "--runtime deno|bun|node": "Run on one runtime; default: all; Node runs only the memory cases over HTTP",
     "--only PATTERN": "Run the cases whose name matches this regular expression only",
     "--minutes N": "With --fuzz: how long to search on each runtime; default: 0",
     "--seconds N": "With --survive: length of the run on each runtime; default: 60",
@@ -28,9 +29,9 @@ const options = readTaskOptions(Deno.args, {
   },
 });
 const { runtimes, only, minutes, seconds } = orUsageError(() => {
-  const runtimes = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
+  const runtimes = ABUSED_RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
   if (!runtimes.length) {
-    throw new Error(`Cannot begin: there is no such runtime; choose from ${RUNTIMES.join(" and ")}`);
+    throw new Error(`Cannot begin: there is no such runtime; choose from ${ABUSED_RUNTIMES.join(", ")}`);
   }
   return {
     runtimes,
@@ -61,8 +62,8 @@ function toHeldRow({ name, count, sent, held, peak, isDead }: Holding): string {
   return `| ${count} × ${name} | ${mib(sent)} | ${text} | ${(held / sent).toFixed(1)} | ${isDead ? "" : mib(peak)} |`;
 }
 
-async function measureAll(runtime: Runtime): Promise<void> {
-  if (!options.has("--held")) {
+async function measureAll(runtime: AbusedRuntime): Promise<void> {
+  if (!options.has("--held") && runtime !== "node") {
     console.log(`\n## ${runtime}, processor time\n`);
     console.log(
       `| Request | a ≤ ${MOST.a} calls | b ≤ ${MOST.b} µs/B | block ≤ ${MOST.block} ms | status |\n|---|--:|--:|--:|---|`,
@@ -80,14 +81,15 @@ async function measureAll(runtime: Runtime): Promise<void> {
       MOST_HELD / 2 ** 20
     } MiB | held for each byte | peak, MiB |\n|---|--:|--:|--:|--:|`,
   );
-  for (const each of heldCases.filter(({ name }) => only.test(name))) {
+  for (const each of heldCases.filter((each) => only.test(each.name) && canHold(runtime, each))) {
     console.log(toHeldRow(await measureHeld(runtime, each)));
   }
 }
 
 console.log(`${await describeMachine()}; deno task load:worst ${Deno.args.join(" ")}`);
 for (const runtime of runtimes) {
-  if (options.has("--survive")) {
+  if (runtime === "node") await measureAll(runtime);
+  else if (options.has("--survive")) {
     for (const { what, aim, value, holds } of await survive(runtime, seconds)) {
       console.log(`| ${runtime} | ${what} | ${aim} | ${mark(value, holds !== false)} |`);
     }

@@ -1,6 +1,7 @@
-// The server that is attacked, on either runtime and with every transport. Requests to `/_load/…` report its state. The
+// The server that is attacked, on each runtime and with every transport. Requests to `/_load/…` report its state. The
 // argument `stdio` selects stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
+import { openListener } from "../../../src/core/http_listener.ts";
 import { httpSse } from "../../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../../src/server/transports/websocket.ts";
 
@@ -18,7 +19,7 @@ interface Globals {
   readonly gc?: () => void;
 }
 
-const globals = globalThis as unknown as Globals; // Neither runtime has types for the other runtime's globals.
+const globals = globalThis as unknown as Globals; // No runtime has types for the globals of the others.
 const { Deno: deno, Bun: bun, process } = globals;
 
 /** The CPU time that the process has used, and its longest block. */
@@ -176,13 +177,13 @@ async function report(path: string): Promise<Spent | Held> {
   return spent;
 }
 
-const sockets = webSocket(server);
+const sockets = deno || bun ? webSocket(server) : undefined; // Node has no WebSockets.
 const events = httpSse(server);
 
 async function serve(request: Request, info: object): Promise<Response> {
   const [, path = ""] = /^https?:\/\/[^/]+(\/[^?]*)/.exec(request.url) ?? [];
   if (path.startsWith("/_load/")) return Response.json(await report(path.slice(7)));
-  if (path === "/ws") return await sockets.fetch(request, info);
+  if (path === "/ws" && sockets) return await sockets.fetch(request, info);
   return await (path === "/mcp" ? server : events).fetch(request, info);
 }
 
@@ -192,6 +193,7 @@ if ((deno?.args ?? bun?.argv.slice(2))?.[0] === "stdio") {
 } else if (deno) {
   deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);
 } else if (bun) {
-  const { websocket } = sockets;
-  console.log(bun.serve({ hostname: "127.0.0.1", port: 0, fetch: serve, websocket }).port);
+  console.log(bun.serve({ hostname: "127.0.0.1", port: 0, fetch: serve, websocket: sockets?.websocket }).port);
+} else {
+  console.log((await openListener({ hostname: "127.0.0.1", port: 0, fetch: serve })).port);
 }

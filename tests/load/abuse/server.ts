@@ -1,10 +1,14 @@
 // Starts the server that is attacked, and reads its CPU time and memory.
-import type { Runtime } from "../processes.ts";
+import { findNode, NODE_VERSIONS } from "../../support/node_versions.ts";
+import { type Runtime, RUNTIMES } from "../processes.ts";
 import type { Held, Spent } from "./program.ts";
+
+export const ABUSED_RUNTIMES = [...RUNTIMES, "node"] as const;
+export type AbusedRuntime = typeof ABUSED_RUNTIMES[number];
 
 /** The attacked server in a separate process. Disposing kills the process. */
 export interface Abused extends AsyncDisposable {
-  readonly runtime: Runtime;
+  readonly runtime: AbusedRuntime;
   readonly pid: number;
   readonly port: number;
   readonly origin: string;
@@ -26,9 +30,17 @@ export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb
     : ["bun", file, ...args];
 }
 
+/** Returns the command that starts the program on the newest supported version of Node. */
+async function toNodeProgram(): Promise<readonly string[]> {
+  const found = await findNode(NODE_VERSIONS[NODE_VERSIONS.length - 1]);
+  if ("missing" in found) throw new Error(`Cannot start the program: ${found.missing}`);
+  const toPath = (name: string) => new URL(name, import.meta.url).pathname;
+  return [found.path, "--expose-gc", "--import", toPath("../../support/node_preload.ts"), toPath("program.ts")];
+}
+
 /** Starts the program, which serves HTTP. */
-export async function startAbused(runtime: Runtime, heapMb?: number): Promise<Abused> {
-  const [command, ...args] = toProgram(runtime, [], heapMb);
+export async function startAbused(runtime: AbusedRuntime, heapMb?: number): Promise<Abused> {
+  const [command, ...args] = runtime === "node" ? await toNodeProgram() : toProgram(runtime, [], heapMb);
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
   let errors = "";
   let isDead = false;

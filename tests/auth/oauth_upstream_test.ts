@@ -86,6 +86,12 @@ Deno.test("the error of a failed exchange contains neither the token nor the sec
       "invalid_target",
     ],
     [() => Response.json({ error: token }, { status: 400 }), 400],
+    [() => Response.json({ error: "bad_token", error_description: token }), 200, "bad_token"],
+    [
+      () => Response.json({ error: "invalid_client" }, { status: 401, headers: { "www-authenticate": "Basic" } }),
+      401,
+      "invalid_client",
+    ],
     [() => Response.json({}), 200, "access_token"],
     [() => Response.json({ access_token: "x" }), 200, "token_type"],
     [() => Response.json({ access_token: "x", token_type: token }), 200],

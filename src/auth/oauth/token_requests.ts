@@ -18,6 +18,7 @@ import {
   type TokenEndpointResponse,
 } from "oauth4webapi";
 import { isObject } from "../../core/kit/json.ts";
+import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { toBasicCredentials } from "../../core/kit/basic_credentials.ts";
 import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
@@ -104,7 +105,7 @@ async function exchange<T>(
     async [customFetch](url, init) {
       const { text, ...head } = await sendText(send, url, init);
       status = head.status;
-      return new Response([204, 205, 304].includes(status) ? null : text, head);
+      return toOAuthResponse({ ...head, text });
     },
   };
   try {

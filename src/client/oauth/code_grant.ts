@@ -175,7 +175,7 @@ export async function prepare(
   thumbprint?: string,
 ): Promise<{ readonly page: SignInPage; readonly sent: SentToPage }> {
   const { authorizationServer, resource, scopes, requests, signal, server, store } = context;
-  const client = await findClient({ ...options, authorizationServer, redirectUri, requests, store, signal });
+  const client = await findClient({ ...options, authorizationServer, redirectUri, scopes, requests, store, signal });
   const [verifier, state] = [generateRandomCodeVerifier(), generateRandomState()];
   const url = requests.readUrl(authorizationServer.authorization_endpoint, "the sign-in page");
   const params = {

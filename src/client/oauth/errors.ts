@@ -1,7 +1,7 @@
 /**
  * Sign-in errors. Their messages contain no secrets.
  */
-import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
+import { AuthorizationResponseError, ResponseBodyError, WWWAuthenticateChallengeError } from "oauth4webapi";
 import { toPrintableLine } from "../../core/kit/printable.ts";
 import { toShown } from "../shown.ts";
 
@@ -17,12 +17,23 @@ export class SignInError extends Error {
   }
 }
 
-/**
- * Returns the error code that an authorization server sent, such as `invalid_grant`. Returns `undefined` for other
- * errors.
- */
-export function toErrorCode(error: unknown): string | undefined {
-  return error instanceof ResponseBodyError || error instanceof AuthorizationResponseError ? error.error : undefined;
+/** A response with which an authorization server has rejected a request. */
+export interface Refusal {
+  readonly status: number;
+  /** The error code, such as `invalid_grant`, or an empty text if the response contained no code. */
+  readonly code: string;
+}
+
+/** Returns the response that caused an error. Returns `undefined` for errors without a response with status 4xx. */
+export function toRefusal(error: unknown): Refusal | undefined {
+  if (error instanceof ResponseBodyError) return { status: error.status, code: error.error };
+  const cause = error instanceof WWWAuthenticateChallengeError
+    ? error
+    : error instanceof Error
+    ? error.cause
+    : undefined;
+  const status = cause instanceof Response || cause instanceof WWWAuthenticateChallengeError ? cause.status : 0;
+  return status >= 400 && status < 500 ? { status, code: "" } : undefined;
 }
 
 /**

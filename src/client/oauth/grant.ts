@@ -3,7 +3,7 @@
  * request.
  */
 import { type AuthorizationServer, type DPoPHandle, isDPoPNonceError, type TokenEndpointResponse } from "oauth4webapi";
-import { SignInError, toErrorCode, toReason } from "./errors.ts";
+import { type Refusal, SignInError, toReason, toRefusal } from "./errors.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
 import type { ProofKey } from "./proof_key.ts";
 import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
@@ -43,14 +43,20 @@ export interface Grant {
   readonly obtain: (context: GrantContext) => Promise<Granted>;
 }
 
+/** Error codes after which the authorization server rejects what it was sent whatever the status is. */
+const FINAL = ["invalid_grant", "invalid_client", "unauthorized_client"];
+/** Error codes of a temporary failure, after which the same request may succeed. */
+const TEMPORARY = ["server_error", "temporarily_unavailable", "slow_down", "use_dpop_nonce"];
+
 /** The error of a token request that the authorization server has rejected. */
 export class TokenRefusedError extends SignInError {
-  /** The error code, such as `invalid_grant`. */
-  readonly code: string;
+  /** Whether the authorization server would reject the same request again. */
+  readonly isFinal: boolean;
 
-  constructor(message: string, code: string) {
+  constructor(message: string, { status, code }: Refusal) {
     super(message);
-    this.code = code;
+    // Not every authorization server uses the codes of OAuth, and some send none.
+    this.isFinal = FINAL.includes(code) || [400, 401].includes(status) && !TEMPORARY.includes(code);
   }
 }
 
@@ -83,8 +89,8 @@ export async function requestToken(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof SignInError) throw error;
-    const code = toErrorCode(error);
+    const refusal = toRefusal(error);
     const message = explain(`Cannot get a token from ${issuer}`, error, toReason(error));
-    throw code === undefined ? new SignInError(message) : new TokenRefusedError(message, code);
+    throw refusal ? new TokenRefusedError(message, refusal) : new SignInError(message);
   }
 }

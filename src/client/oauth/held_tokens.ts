@@ -67,21 +67,28 @@ function isHeld(value: object): value is HeldTokens & { v: number } {
     typeof issuedAt === "number" && typeof metadataUrl === "string";
 }
 
-/** Converts a client registration to a value for the store. */
-export function writeRegistration(client: RegisteredClient, redirectUri: string): string {
-  return JSON.stringify({ v: VERSION, ...client, redirectUri });
+/** A client that has registered itself. */
+export interface Registration {
+  readonly client: RegisteredClient;
+  readonly redirectUri: string;
+  /** The scopes that the client asked for when it registered. */
+  readonly scopes: readonly string[];
 }
 
-/**
- * Reads a client registration from a stored value. Returns `undefined` if the value has another format, or if the
- * client was registered with another redirect URI.
- */
-export function readRegistration(text: string | undefined, redirectUri: string): RegisteredClient | undefined {
+/** Converts a client registration to a value for the store. */
+export function writeRegistration({ client, redirectUri, scopes }: Registration): string {
+  return JSON.stringify({ v: VERSION, ...client, redirectUri, scopes });
+}
+
+/** Reads a client registration from a stored value. Returns `undefined` if the value has another format. */
+export function readRegistration(text: string | undefined): Registration | undefined {
   const value = parse(text);
-  if (!isObject(value) || value.v !== VERSION || value.redirectUri !== redirectUri) return;
-  const { id, secret, method } = value;
-  if (typeof id !== "string" || !isMethod(method)) return;
-  return typeof secret === "string" ? { id, secret, method } : { id, method };
+  if (!isObject(value) || value.v !== VERSION) return;
+  const { id, secret, method, redirectUri, scopes } = value;
+  if (typeof id !== "string" || !isMethod(method) || typeof redirectUri !== "string") return;
+  const client = typeof secret === "string" ? { id, secret, method } : { id, method };
+  const known = Array.isArray(scopes) ? scopes.filter((each) => typeof each === "string") : [];
+  return { client, redirectUri, scopes: known };
 }
 
 /** Tests whether a value is an authentication method that this client supports. */

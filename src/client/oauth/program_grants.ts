@@ -84,9 +84,6 @@ export interface EnterpriseSignInOptions extends TokenOptions {
 const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
 const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
-/** Error codes of a temporary failure, after which the same assertion may succeed. */
-const TEMPORARY = ["server_error", "temporarily_unavailable"];
-
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
@@ -148,7 +145,7 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
       } catch (error) {
         // Remember a rejection only if the authorization server has checked the assertion, because after a temporary
         // failure the same assertion may succeed.
-        if (error instanceof TokenRefusedError && !TEMPORARY.includes(error.code)) refused = { assertion: text, error };
+        if (error instanceof TokenRefusedError && error.isFinal) refused = { assertion: text, error };
         throw error;
       }
     }),

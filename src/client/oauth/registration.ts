@@ -85,6 +85,8 @@ export type ClientAuthentication = ReturnType<typeof None>;
 interface RegistrationOptions extends ClientIdentityOptions {
   readonly authorizationServer: AuthorizationServer;
   readonly redirectUri: string;
+  /** The scopes that the sign-in asks for. */
+  readonly scopes: readonly string[];
   readonly requests: Requests;
   readonly store: TokenStore;
   readonly signal: AbortSignal;
@@ -122,7 +124,7 @@ export function announcesIssuer(server: AuthorizationServer): boolean {
  * @throws {RegistrationError} if the authorization server does not accept a new client.
  */
 export async function findClient(options: RegistrationOptions): Promise<RegisteredClient> {
-  const { client, clientMetadataUrl, authorizationServer, store, redirectUri } = options;
+  const { client, clientMetadataUrl, authorizationServer, store, redirectUri, scopes } = options;
   const { issuer } = authorizationServer;
   if (client) return toKnown(client, authorizationServer);
   if (clientMetadataUrl !== undefined && !registersItself(options, authorizationServer)) {
@@ -135,10 +137,14 @@ export async function findClient(options: RegistrationOptions): Promise<Register
     );
   }
   const key = `client ${issuer}`;
-  const known = readRegistration(await store.get(key), redirectUri);
-  if (known) return known;
-  const registered = await register(options);
-  await store.update(key, () => Promise.resolve(writeRegistration(registered, redirectUri)));
+  const found = readRegistration(await store.get(key));
+  const known = found?.redirectUri === redirectUri ? found : undefined;
+  if (known && scopes.every((scope) => known.scopes.includes(scope))) return known.client;
+  // Keep earlier scopes. Otherwise servers with the same authorization server would replace each other's registration.
+  const all = [...new Set([...known?.scopes ?? [], ...scopes])];
+  const registered = await register({ ...options, scopes: all });
+  const value = writeRegistration({ client: registered, redirectUri, scopes: all });
+  await store.update(key, () => Promise.resolve(value));
   return registered;
 }
 
@@ -148,7 +154,8 @@ export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer
 }
 
 async function register(options: RegistrationOptions): Promise<RegisteredClient> {
-  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, requests, signal } = options;
+  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, scopes, requests, signal } =
+    options;
   const methods = authorizationServer.token_endpoint_auth_methods_supported;
   const metadata = {
     client_name: clientName,
@@ -158,10 +165,13 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     token_endpoint_auth_method: !methods || methods.includes("none") ? "none" : chooseMethod(authorizationServer),
     application_type: /^https?:\/\/(?:127\.|localhost|\[::1\])|^(?!https?:)/.test(redirectUri) ? "native" : "web",
   };
+  const send = (metadata: Parameters<typeof dynamicClientRegistrationRequest>[1]) =>
+    dynamicClientRegistrationRequest(authorizationServer, metadata, toRequestOptions(requests, signal));
   try {
-    const response = await dynamicClientRegistrationRequest(authorizationServer, metadata, {
-      ...toRequestOptions(requests, signal),
-    });
+    // Some authorization servers grant only registered scopes. Others refuse a registration with scopes that they do not
+    // offer to every client.
+    const first = await send(scopes.length ? { ...metadata, scope: scopes.join(" ") } : metadata);
+    const response = scopes.length && [400, 403].includes(first.status) ? await send(metadata) : first;
     const registered = await readRegistered(response, authorizationServer);
     // A malicious authorization server could otherwise make the client use its document where it must not, and receive
     // the code of an authorization server at which the user trusts the document.
@@ -187,7 +197,7 @@ async function readRegistered(response: Response, server: AuthorizationServer): 
     ? json
     : {};
   if (!response.ok) {
-    throw new SignInError([response.status, rest.error, rest.error_description].filter(Boolean).join(" "));
+    throw new SignInError([rest.error ?? response.status, rest.error_description].filter(Boolean).join(" "));
   }
   if (typeof id !== "string" || !id) throw new SignInError("the response has no client_id");
   if (typeof secret !== "string" || method === "none") return { id, method: "none" };

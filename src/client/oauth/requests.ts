@@ -5,6 +5,7 @@
 import { readPieces } from "../../core/kit/body_pieces.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 import { isObject } from "../../core/kit/json.ts";
+import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { isPrivateHost } from "./private_hosts.ts";
@@ -84,10 +85,11 @@ export class Requests {
       );
       // Browsers hide the status of a redirect, so that it is 0.
       if (status !== 0 && (status < 300 || status > 399)) {
+        const response = toOAuthResponse({ status, headers, text });
+        if (response.status < 400) return response;
         // Hide secrets in an error response, because an authorization server may repeat the request in the response,
         // and error messages contain the response's text.
-        const shown = status >= 400 ? hideSecrets(text, listSecrets(init)) : text;
-        return new Response(status === 204 ? null : shown, { status, headers });
+        return new Response(hideSecrets(text, listSecrets(init)), response);
       }
       throw new RedirectError(
         `Cannot follow the redirect${

@@ -267,7 +267,7 @@ export class TokenSource {
         scopes: toGranted(response, held.scopes),
       };
     } catch (error) {
-      if (error instanceof TokenRefusedError && REVOKED.includes(error.code)) return;
+      if (error instanceof TokenRefusedError && error.isFinal) return;
       throw error;
     }
   }
@@ -284,9 +284,6 @@ export class TokenSource {
     return key;
   }
 }
-
-/** Error codes after which the user must sign in again. */
-const REVOKED = ["invalid_grant", "invalid_client", "unauthorized_client"];
 
 function isExpiring({ expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt - EARLY_MS <= Date.now();

@@ -112,8 +112,57 @@ Deno.test("a registration contains the application type, the grants and the redi
     response_types: ["code"],
     token_endpoint_auth_method: "none",
     application_type: "native",
+    scope: "read",
   });
 });
+
+Deno.test("a client registers the scopes that the sign-in asks for, and registers again only for other scopes", async () => {
+  const registered = new Map<unknown, unknown>();
+  let needed: readonly string[] = [];
+  await using bed = new Bed({
+    scopes: () => needed,
+    registration: (right) => {
+      registered.set(right.client_id, right.scope);
+      return right;
+    },
+    // Like an authorization server that grants only registered scopes.
+    back: (url) => {
+      const visit = bed.visits.at(-1);
+      const granted = String(registered.get(visit?.get("client_id"))).split(" ");
+      if (visit?.get("scope")?.split(" ").every((scope) => granted.includes(scope))) return url.href;
+      url.searchParams.delete("code");
+      url.searchParams.set("error", "invalid_scope");
+      return url.href;
+    },
+  });
+  const store = memoryTokens();
+  await using client = await bed.connect(bed.signIn({ store, scopes: ["profile"] }));
+  needed = ["write"];
+  assertEquals(textOf(await client.callTool("hello")), "Hello!");
+  assertEquals([...registered.values()], ["read profile", "read profile write"]);
+  await bed.signIn({ store }).signOut(bed.server);
+  needed = [];
+  await use(bed, { store, scopes: ["write"] });
+  assertEquals(registered.size, 2);
+});
+
+for (const status of [400, 403]) {
+  Deno.test(`a client registers without scopes if the authorization server refuses them with status ${status}`, async () => {
+    const sent: unknown[] = [];
+    await using bed = new Bed({
+      registration: (right) => {
+        sent.push(right.scope);
+        return right.scope === undefined ? right : Response.json({ error: "invalid_client_metadata" }, { status });
+      },
+    });
+    const store = memoryTokens();
+    assertEquals(await use(bed, { store }), "Hello!");
+    bed.revoke();
+    await bed.signIn({ store }).signOut(bed.server);
+    assertEquals(await use(bed, { store }), "Hello!");
+    assertEquals([sent, bed.visits.map((visit) => visit.get("scope"))], [["read", undefined], ["read", "read"]]);
+  });
+}
 
 Deno.test("the client requests metadata URLs in the order of the specification", async () => {
   for (
@@ -600,6 +649,63 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
   answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
+
+const basic = { "www-authenticate": 'Basic realm="login"' };
+for (
+  const [name, answer] of [
+    ["status 200 and a code of its own", () => Response.json({ error: "bad_refresh_token" })],
+    ["status 201 and an empty token", () => Response.json({ error: "expired", access_token: "" }, { status: 201 })],
+    ["a code of its own", () => Response.json({ error: "token_is_old" }, { status: 400 })],
+    ["an error that is an object", () => Response.json({ error: { message: "session expired" } }, { status: 400 })],
+    ["a page", () => new Response("<html>", { status: 400, headers: { "content-type": "text/html" } })],
+    ["no body", () => new Response(null, { status: 400 })],
+    ["a code in a text", () => new Response('{"error":"invalid_grant"}', { status: 403 })],
+    ["a code beside a challenge", () => Response.json({ error: "invalid_client" }, { status: 403, headers: basic })],
+    ["a challenge", () => new Response(null, { status: 401, headers: basic })],
+  ] as const
+) {
+  Deno.test(`a renewal that the authorization server refuses with ${name} leads to a new sign-in`, async () => {
+    await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
+    const store = memoryTokens();
+    await use(bed, { store });
+    await store.update(
+      `server ${bed.server}`,
+      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+    );
+    assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
+  });
+}
+
+for (
+  const [name, answer] of [
+    ["temporarily_unavailable", () => Response.json({ error: "temporarily_unavailable" })],
+    ["slow_down", () => Response.json({ error: "slow_down" }, { status: 429 })],
+    ["429", () => new Response(null, { status: 429 })],
+    ["502", () => Response.json({ error: "no_upstream" }, { status: 502 })],
+  ] as const
+) {
+  Deno.test(`a renewal that fails with ${name} does not end the grant`, async () => {
+    await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
+    const store = memoryTokens();
+    await use(bed, { store });
+    await store.update(
+      `server ${bed.server}`,
+      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+    );
+    await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, name));
+    assertEquals([(await bed.signIn({ store }).info(bed.server))?.issuer, bed.visits.length], [bed.issuer, 1]);
+  });
+}
+
+refuses("a code that the token endpoint refuses with status 200", {
+  token: () => Response.json({ error: "bad_verification_code", error_description: "The code is incorrect." }),
+}, { names: ["bad_verification_code", "The code is incorrect."], visits: 1, forms: 1 });
+refuses("a refusal with status 200 that repeats the secrets of the request", {
+  token: (_, form) => Response.json({ error: "bad_code", error_description: `${form.code} ${form.code_verifier}` }),
+}, { names: ["bad_code"], visits: 1, forms: 1 });
+refuses("a registration that is refused with status 200", {
+  registration: () => Response.json({ error: "invalid_client_metadata" }),
+}, { names: ["invalid_client_metadata"] });
 
 Deno.test("a request fails without a second sign-in if the server refuses a token that was just issued", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });

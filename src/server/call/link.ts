@@ -63,6 +63,8 @@ export interface Link {
   readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;
+  /** Aborts if the program that passed the request to `fetch` in this process aborts the request. */
+  readonly signal?: AbortSignal;
   /** Whether the server can send messages before the response. */
   readonly streams: boolean;
   /**

@@ -3,6 +3,7 @@
  * run `admit`, look up the handler (and run `allow`), check header parameters, scopes, required capabilities and rate
  * limits, restore the client's answers, schedule the call, and reply.
  */
+import { CancelError } from "../call/cancel_error.ts";
 import { toScopeReply } from "./auth.ts";
 import { isMcpError, type McpError } from "../../core/protocol/errors.ts";
 import { type Id, type Request, type Result, toSuccess } from "../../core/protocol/jsonrpc.ts";
@@ -97,7 +98,9 @@ export class Pipeline {
   // This is a separate method, because a closure in `answer` would keep all variables of `answer` in memory, such as
   // the message of a subscription until the subscription ends.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
-    return reply.catch((error) => isUnanswered(call) ? this.#cancel(call) : this.#fail(dialect, call, error));
+    const { signal } = call.link;
+    const replied = signal ? cancelOnAbort(call, signal, reply) : reply;
+    return replied.catch((error) => isUnanswered(call) ? this.#cancel(call) : this.#fail(dialect, call, error));
   }
 
   #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
@@ -215,6 +218,18 @@ export class Pipeline {
 
 /** Number of clients whose steps may start without a slot, because no slot is free. */
 const MAX_REFUSED = 255;
+
+/** Cancels a call if the signal aborts before its reply. Also in a session, where a lost connection cancels no call. */
+async function cancelOnAbort(call: Call, signal: AbortSignal, reply: Promise<Reply>): Promise<Reply> {
+  const onAbort = () => call.cancel(new CancelError("disconnected"));
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await reply;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
 
 /** Whether the call was cancelled, and its client no longer waits for a response. */
 function isUnanswered({ reason }: Call): boolean {

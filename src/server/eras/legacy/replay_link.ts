@@ -36,6 +36,7 @@ export class ReplayLink implements Link, LinkEvents {
   readonly headers?: HeaderReader;
   readonly version?: string | null;
   readonly principal?: Principal;
+  readonly signal?: AbortSignal;
   readonly owner?: string;
   readonly streams: boolean;
   readonly #streams: Streams;
@@ -74,6 +75,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.headers = link.headers;
     this.version = link.version;
     this.principal = link.principal;
+    this.signal = link.signal;
     this.streams = link.streams;
   }
 

@@ -205,9 +205,26 @@ function toNetwork(address: string): string {
   return groups.map((group) => (parseInt(group, 16) || 0).toString(16)).join(":");
 }
 
-function findAddress(request: Request, given: unknown): string | undefined {
+/**
+ * Returns the signal of a request that this program has created. Returns `undefined` for a request from a listener,
+ * which has a Host header or the client's address, because reading its signal makes requests slower on Deno. There the
+ * signal also aborts after each response, and Deno prints a warning.
+ */
+export function findSignal(request: Request, given: unknown): AbortSignal | undefined {
+  const info = toInfo(given);
+  // Do not read `remoteAddr`, because Deno creates it only then.
+  if (info && ("remoteAddr" in info || "requestIP" in info || "incoming" in info)) return;
+  return request.headers.has("host") ? undefined : request.signal;
+}
+
+function toInfo(given: unknown): ConnectionInfo | undefined {
   const info = isObject(given) && isObject(given.info) ? given.info : given;
-  if (!isObject(info)) return;
+  return isObject(info) ? info : undefined;
+}
+
+function findAddress(request: Request, given: unknown): string | undefined {
+  const info = toInfo(given);
+  if (!info) return;
   let address = isObject(info.remoteAddr) ? info.remoteAddr.hostname : undefined;
   if (isObject(info.incoming) && isObject(info.incoming.socket)) address = info.incoming.socket.remoteAddress;
   if (typeof info.requestIP === "function") {

@@ -29,6 +29,8 @@ export interface EventStreamOptions {
   readonly comment?: string;
   /** The transport. If set, the observer receives the start and end of the stream. */
   readonly transport?: TransportName;
+  /** Ends the stream, like a client that disconnects. */
+  readonly signal?: AbortSignal;
 }
 
 type Why = StreamEvent["why"];
@@ -59,12 +61,16 @@ export class EventStreams {
   }
 
   create(options: EventStreamOptions): EventStream {
-    const { transport } = options;
+    const { transport, signal } = options;
     const end = transport && this.core.observing?.openStream(transport);
+    const onAbort = () => stream.disconnect();
     const stream = new EventStream(this, options, (why) => {
+      signal?.removeEventListener("abort", onAbort);
       if (this.#open.delete(stream)) end?.(why);
     });
     if (this.#open.add(stream).size === 1) this.ticker.schedule(this.#sweep, this.checkIntervalMs);
+    signal?.addEventListener("abort", onAbort);
+    if (signal?.aborted) onAbort();
     return stream;
   }
 
@@ -141,6 +147,11 @@ export class EventStream {
     this.#isEnded = true;
     this.#outbox.close();
     this.#flush();
+  }
+
+  /** Ends the stream, and discards what was written. */
+  disconnect(): void {
+    this.#abort("disconnected");
   }
 
   /**

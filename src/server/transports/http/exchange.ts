@@ -9,6 +9,7 @@ import type { EventFields, HeaderReader, Link, LinkEvents, Reply, SeenRequest } 
 import type { Aging } from "../../../core/aging.ts";
 import { createResponse, type LightInit } from "../../../core/light_request.ts";
 import type { Accepts } from "./accept.ts";
+import { findSignal } from "./access.ts";
 import { Caller } from "./caller.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
 
@@ -56,6 +57,7 @@ export class Exchange implements Link {
   readonly headers: HeaderReader;
   readonly version: string | null;
   readonly principal?: Principal;
+  readonly signal?: AbortSignal;
   readonly streams: boolean;
   readonly inFlight: InFlight;
   readonly #caller: Caller;
@@ -86,6 +88,7 @@ export class Exchange implements Link {
     this.headers = (caller.seen ?? caller).headers;
     this.version = caller.headers.get("mcp-protocol-version");
     this.principal = caller.principal;
+    this.signal = findSignal(caller.request, caller.info);
     this.streams = accepts.stream;
   }
 
@@ -137,6 +140,7 @@ export class Exchange implements Link {
         this.#events?.lost?.();
       },
       comment: this.streams ? undefined : SPACE,
+      signal: this.signal,
     });
     stream.push(buffered, this.#texts);
     const body = stream.toBody();

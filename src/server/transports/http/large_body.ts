@@ -6,8 +6,17 @@ import type { Core } from "../../engine/core.ts";
 import type { Bounds } from "../../capacity/limits.ts";
 import { Aging } from "../../../core/aging.ts";
 import type { Ticker } from "../../../core/timers.ts";
+import type { Link } from "../../call/link.ts";
 import type { Turn, Turns } from "../../capacity/turns.ts";
-import { hasSmallPieces, isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
+import {
+  hasSmallPieces,
+  INCOMPLETE,
+  isWithin,
+  TOO_LARGE,
+  TOO_MUCH_ARRIVING,
+  TOO_SMALL_PIECES,
+  tooSlow,
+} from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
@@ -64,7 +73,10 @@ export class LargeBodies {
    * The caller must decode the body in the same turn of the event loop, because the buffer of a body over {@linkcode
    * HEAVY} bytes is freed in the next turn.
    */
-  async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
+  async read(
+    request: Request,
+    { account, signal }: Pick<Link, "account" | "signal">,
+  ): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
     if (!isWithin(length, bodyBytes)) return TOO_LARGE;
@@ -81,6 +93,9 @@ export class LargeBodies {
     this.#reading.add(body);
     this.#arriving.add(body);
     const deadline = this.#ticker.startTimeout(bodyMs, () => stop(body, tooSlow(bodyMs)));
+    const onAbort = () => stop(body, INCOMPLETE);
+    signal?.addEventListener("abort", onAbort);
+    if (signal?.aborted) onAbort();
     let reads = 0;
     try {
       for (;;) {
@@ -113,6 +128,7 @@ export class LargeBodies {
       throw error;
     } finally {
       this.#ticker.cancel(deadline);
+      signal?.removeEventListener("abort", onAbort);
       this.#reading.delete(body);
       this.#arriving.delete(body);
       buffer.close();

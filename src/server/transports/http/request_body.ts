@@ -16,7 +16,7 @@ import type { Refusal } from "./refusals.ts";
 const SLOW_BYTES = 2 * SMALL;
 
 /** The client that sends a body. The account is looked up only for a large or slow body. */
-type Sender = Pick<Link, "account">;
+type Sender = Pick<Link, "account" | "signal">;
 
 /** Receives the bytes of a body, or a refusal if the body was not read. */
 type OnBody = (body: ArrayBuffer | Refusal) => void;
@@ -62,8 +62,8 @@ export class RequestBodies {
     if (this.#closed) return onBody(this.#closed);
     const length = request.headers.get("content-length");
     // For a small body, the runtime enforces the declared length, so only a timeout is needed.
-    if (length === null || !isWithin(length, this.#small)) {
-      this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(onBody);
+    if (length === null || !isWithin(length, this.#small) || sender.signal) {
+      this.#large.read(request, sender).catch(() => INCOMPLETE).then(onBody);
       return;
     }
     const body: SmallBody = { sender, onBody, isOver: false, slow: undefined, turn: undefined };

@@ -70,7 +70,7 @@ function toComplete(
   const onLost = () => {
     isRefused = true;
   };
-  const sliced = parts.streams.create({ account: () => exchange.account, onLost });
+  const sliced = parts.streams.create({ account: () => exchange.account, onLost, signal: exchange.signal });
   sliced.push(body);
   sliced.end();
   if (!isRefused) return new Response(sliced.toBody(), init);

@@ -18,7 +18,7 @@ import { INTERNALS } from "../../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
 import type { Principal } from "../../call/context.ts";
 import { isJsonType } from "./accept.ts";
-import type { ConnectionInfo } from "./access.ts";
+import { type ConnectionInfo, findSignal } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
@@ -221,7 +221,7 @@ class SseStreams {
   }
 
   #start(caller: Caller<Spot>, { parts, served, account, place, taken }: Admitted): Response {
-    const { principal, place: spot, seen } = caller;
+    const { principal, place: spot, seen, request, info } = caller;
     const peer = parts.peer(caller);
     const checks = seen?.toChecks?.(principal);
     taken.drop = () => {
@@ -236,7 +236,8 @@ class SseStreams {
       place.end();
       pipe.close();
     };
-    const stream = parts.streams.create({ account: () => account, onLost: close });
+    const signal = findSignal(request, info);
+    const stream = parts.streams.create({ account: () => account, onLost: close, signal });
     const address = spot ? new PathTemplate(this.#messages).build(spot.values) : this.#messages;
     stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
     const pipe = openPipe(served, {
@@ -252,6 +253,7 @@ class SseStreams {
     };
     const stopExpiry = pipe.watchCaller(checks, end);
     this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
+    if (signal?.aborted) close();
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }
 

@@ -2,7 +2,7 @@
 const root = new URL("../../", import.meta.url);
 
 /** Maximum size of a server with one tool, minified, in KiB. */
-export const BUNDLE_KIB = 92;
+export const BUNDLE_KIB = 104;
 
 /** The size of a bundle. */
 export interface Weight {

@@ -29,7 +29,7 @@ const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
 const NAMED = /^(\$defs|definitions|(patternP|p)roperties|depend(encies|ent(Schemas|Required)))$/;
 /** Keywords that contain a schema or a list of schemas. */
 const HOLDING =
-  /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|propertyNames|(unevaluated|additional)(Items|Properties))$/;
+  /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|contentSchema|propertyNames|(unevaluated|additional)(Items|Properties))$/;
 /** Keywords whose schemas apply to the value itself, not to parts of the value. */
 const IN_PLACE = /^(not|if|then|else|...Of|depend.+)$/;
 
@@ -74,8 +74,30 @@ function isFit(key: string, value: unknown, draft7: boolean): boolean {
     isObject(value) && lists.every(isTextList) && (key !== "dependentSchemas" || !lists.length);
 }
 
-const isText = (value: unknown) => typeof value === "string";
+/**
+ * Whether the meta-schemas of 2020-12 and draft-07 permit a value that {@linkcode isFit} does. Other values of these
+ * keywords change no validation, but many clients and APIs of models reject a list that contains such a value.
+ */
+function isProper(key: string, value: unknown): boolean {
+  // The meta-schemas permit an empty `enum`, but validators such as ajv do not.
+  if (Array.isArray(value) && /^((all|any|one)Of|(prefixI|i)tems|enum)$/.test(key)) return value.length > 0;
+  if (key === "type") return !Array.isArray(value) || isSet(value) && value.length > 0;
+  if (key === "required") return isSet(value);
+  if (/^(deprecated|(read|write)Only)$/.test(key)) return typeof value === "boolean";
+  if (key === "examples") return Array.isArray(value);
+  if (/^content(Encoding|MediaType)$|^\$schema$/.test(key)) return isText(value);
+  if (/^\$\w*[aA]nchor$/.test(key)) return isText(value) && /^[A-Za-z_][\w.-]*$/.test(value);
+  if (key === "$id") return /^[^#]*#?$/.test(String(value));
+  if (key !== "$vocabulary" && !NAMED.test(key)) return true;
+  return isObject(value) && Object.values(value).every((part) => {
+    if (key === "$vocabulary") return typeof part === "boolean";
+    return Array.isArray(part) ? key.startsWith("depend") && isSet(part) : key !== "dependentRequired";
+  });
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
 const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
+const isSet = (value: unknown): value is unknown[] => Array.isArray(value) && new Set(value).size === value.length;
 
 /**
  * Returns the schema to which a reference leads, or `undefined`. `anchors` returns the schemas that have an anchor.
@@ -125,6 +147,11 @@ export interface InspectOptions {
    * nor run. Defaults to `false`.
    */
   readonly ignoresPatterns?: boolean;
+  /**
+   * Whether the schema is from the author of the server, who can correct every malformed keyword. Defaults to `false`:
+   * only keywords that the validator cannot use are errors.
+   */
+  readonly isOwn?: boolean;
 }
 
 /**
@@ -141,7 +168,7 @@ export interface InspectOptions {
  */
 export function inspectJsonSchema(
   schema: JsonSchema,
-  { name = "JSON Schema", ignoresPatterns = false }: InspectOptions = {},
+  { name = "JSON Schema", ignoresPatterns = false, isOwn = false }: InspectOptions = {},
 ): Inspected {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const dialect = String(schema.$schema ?? "2020-12/schema");
@@ -190,7 +217,9 @@ export function inspectJsonSchema(
     for (const [key, value] of Object.entries(sub)) {
       // A member without a value counts as absent, as in JSON.
       if (value === undefined) continue;
-      if (!isFit(key, value, draft7)) throw refuse(`${key} of ${place} is ${show(value)}; correct it`);
+      if (!isFit(key, value, draft7) || isOwn && !isProper(key, value)) {
+        throw refuse(`${key} of ${place} is ${show(value)}; correct it`);
+      }
       if (key === "type" && ![value].flat().every((type) => TYPES.test(show(type)))) {
         throw refuse(`the type ${show(value)} of ${place} is unknown; use a JSON Schema type`);
       }

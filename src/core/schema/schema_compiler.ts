@@ -99,7 +99,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
       ? compileShape(schema as Shape, { write, use }) // The cast is safe, because every property is a Standard Schema.
-      : compileJson(inspectJsonSchema(schema, { name }), toRoot(schema));
+      : compileJson(inspectJsonSchema(schema, { name, isOwn: true }), toRoot(schema));
   }
   compiled[use].set(schema, made);
   return made;

@@ -82,7 +82,8 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Lists all prompts, by requesting all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /**
-   * Calls a tool. If the tool fails, returns a result with `isError: true` instead of throwing. After `listTools`, the
+   * Calls a tool. If the tool fails, returns a result with `isError: true` instead of throwing. If the server sends no
+   * `content`, the client uses an empty array and describes the omission to `onWarning`. After `listTools`, the
    * client validates the structured content of results against the tool's output schema, and throws if the content does
    * not match. The client ignores `pattern` in the schema, because evaluating a malicious regular expression could
    * block the program.

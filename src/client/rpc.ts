@@ -389,7 +389,14 @@ class ChannelRpc implements Rpc {
     const options = { headers: this.codec.toHeaders(message), signal: this.#aborted.signal };
     const outcome = await this.channel.send(message, options);
     const { status, message: { error } = {} } = outcome;
-    if (status === undefined || (status >= 200 && status < 300 && !error)) return;
+    const isAccepted = status === undefined || (status >= 200 && status < 300);
+    // Report an error in the body instead of throwing, because a notification has no reply. Some servers respond to
+    // notifications with the error for an unknown method, and work otherwise.
+    if (isAccepted && error) {
+      const sent = `Cannot notify: the server responded to ${message.method} with`;
+      this.#onError(toRejection(error, sent, status));
+    }
+    if (isAccepted) return;
     throw new McpError(
       error?.code ?? 0,
       error?.message ?? `Cannot notify: ${describeResponse(outcome)}`,
@@ -421,8 +428,12 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  /** Processes a response that no request waits for, because the request was cancelled. */
-  #receiveLate({ id, result }: Message): void {
+  /**
+   * Processes a response that no request waits for: the late response to a cancelled request, or the error response to
+   * a notification, which has no id.
+   */
+  #receiveLate({ id, result, error }: Message): void {
+    if (error && !isId(id)) return this.#onError(toRejection(error, "Cannot identify the rejected message: it got"));
     const onLate = isId(id) ? this.#late.get(id) : undefined;
     if (!onLate || !isId(id)) return;
     this.#late.delete(id);
@@ -640,6 +651,11 @@ function toRunning(
       }
     },
   };
+}
+
+/** Returns the error to report for an error response that no request waits for. `start` begins the message. */
+function toRejection({ code, message, data }: NonNullable<Message["error"]>, start: string, status?: number): McpError {
+  return new McpError(code, `${start} the error ${toShown(message)} (${code})`, data, { status });
 }
 
 function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outcome {

@@ -17,6 +17,8 @@ export class LineSplitter {
   #parts: Uint8Array[] = [];
   #size = 0;
   #skips = false;
+  /** Whether no line has been read yet. */
+  #isStart = true;
 
   /** `limit` is the maximum length of a line in bytes. */
   constructor(limit: number) {
@@ -71,8 +73,12 @@ export class LineSplitter {
   /** Decodes whole lines. Returns `false` if the bytes are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
+      const text = this.#decoder.decode(bytes);
+      // Some programs, such as PowerShell, begin their output with a byte order mark.
+      const start = this.#isStart && text.startsWith("\uFEFF") ? 1 : 0;
+      if (text) this.#isStart = false;
       // Skip empty lines, including lines that contain only the CR of a CRLF.
-      for (const text of this.#decoder.decode(bytes).split("\n")) if (text.trim()) lines.push({ text });
+      for (const line of text.slice(start).split("\n")) if (line.trim()) lines.push({ text: line });
       return true;
     } catch {
       return false;

@@ -410,6 +410,52 @@ Deno.test("over a pipe, the client sends a handshake if the server refuses the p
   }
 });
 
+Deno.test("the client reports an error in the response to a notification, and continues", async () => {
+  const rejections: readonly (readonly [id: Message["id"] | null, code: number, status: number])[] = [
+    [0, -32601, 200],
+    [null, -32600, 200],
+    [undefined, -32603, 202],
+  ];
+  for (const [id, code, status] of rejections) {
+    const texts: string[] = [];
+    const server = fakeHttp((heard) => {
+      if (heard.method?.startsWith("notifications/")) {
+        return Response.json({ jsonrpc: "2.0", id, error: { code, message: "no" } }, { status });
+      }
+      if (heard.method === "initialize") return ok(heard, agreed);
+      return heard.method === "tools/list" ? ok(heard, { tools: [] }) : fault(heard, -32601, 404);
+    });
+    await using client = await connect(url, { fetch: server.fetch, onWarning: (text) => void texts.push(text) });
+    assertEquals(await client.listTools(), []);
+    await client.notify("notifications/roots/list_changed");
+    assertEquals(texts, [sentence("initialized", code), sentence("roots/list_changed", code)]);
+  }
+  // A body without an error has no meaning.
+  for (const answer of [ok({}), Response.json({ error: "no" }), Response.json([1]), new Response("fine"), stream([])]) {
+    const texts: string[] = [];
+    const server = fakeHttp((heard) => {
+      if (heard.method?.startsWith("notifications/")) return answer;
+      return heard.method === "initialize" ? ok(heard, agreed) : fault(heard, -32601, 404);
+    });
+    await using client = await connect(url, { fetch: server.fetch, onWarning: (text) => void texts.push(text) });
+    assertEquals([client.server.era, texts], ["legacy", []]);
+  }
+});
+
+Deno.test("over a pipe, the client reports an error response without an id, and continues", async () => {
+  for (const id of [null, undefined]) {
+    const texts: string[] = [];
+    const server = fakePipe(({ id: own, method }, say) => {
+      if (method === "initialize") say({ id: own, result: agreed });
+      else if (method === "tools/list") say({ id: own, result: { tools: [] } });
+      else say({ id: own ?? id, error: { code: -32601, message: "no such method" } });
+    });
+    await using client = await connect(server, { onWarning: (text) => void texts.push(text) });
+    assertEquals(await client.listTools(), []);
+    assertEquals(texts, [sentence(-32601)]);
+  }
+});
+
 Deno.test("the probe timeout does not apply over HTTP, because a slow server will still respond", async () => {
   const server = fakeHttp(async (heard) => {
     // Fixed wait: processes that respond after the timeout of a probe.
@@ -466,6 +512,14 @@ Deno.test("lines from a process that are not messages are ignored and reported a
   });
   assertEquals((await client.listTools()).length, 1);
   assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => sentence(`"${text}"`)));
+});
+
+Deno.test("the client skips a byte order mark before the first message of a process", async () => {
+  await using client = await connect(toProcess("marked"), {
+    probeMs: 30_000,
+    onWarning: (text) => assertEquals(text, ""),
+  });
+  assertEquals((await client.listTools()).map(({ name }) => name), ["cwd"]);
 });
 
 Deno.test("the callback onStderr receives the standard error of the process", async () => {

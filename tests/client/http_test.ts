@@ -321,6 +321,24 @@ Deno.test("the message with the request's id is the response, wherever it is in 
   assertEquals(textOf(await client.callTool("t")), "this");
 });
 
+Deno.test("the content of a tool result is empty if the server leaves it out, and the omission is reported", async () => {
+  const results = [{ structuredContent: { n: 1 } }, { structuredContent: [1], isError: true }, {}, { _meta: { a: 1 } }];
+  for (const result of results) {
+    const texts: string[] = [];
+    const server = modern((heard) => ok(heard, result));
+    await using client = await connect(url, { fetch: server.fetch, onWarning: (text) => void texts.push(text) });
+    assertEquals<unknown>(await client.callTool("t"), { ...result, content: [] });
+    assertEquals(texts, [sentence("content")]);
+    // `request` returns the result as the server sent it.
+    assertEquals(await client.request("tools/call", { name: "t" }), result);
+  }
+  for (const content of [null, {}, "text"]) {
+    const server = modern((heard) => ok(heard, { content, structuredContent: {} }));
+    await using client = await connect(url, { fetch: server.fetch });
+    await assertRejects(() => client.callTool("t"), McpError, sentence("content"));
+  }
+});
+
 Deno.test("a notification succeeds with any success status, and fails with any other status", async () => {
   let status = 202;
   const server = modern((heard) =>

@@ -3,11 +3,16 @@ interface Runtimes {
   readonly Deno?: {
     readonly args: readonly string[];
     readonly stdin: { readonly readable: ReadableStream<Uint8Array> };
+    readonly stdout: { writeSync(bytes: Uint8Array): number };
     exit(code: number): never;
     addSignalListener(signal: string, listener: () => void): void;
   };
   readonly Bun?: { readonly argv: readonly string[]; readonly stdin: { stream(): ReadableStream<Uint8Array> } };
-  readonly process?: { exit(code: number): never; on(signal: string, listener: () => void): void };
+  readonly process?: {
+    readonly stdout: { write(bytes: Uint8Array): boolean };
+    exit(code: number): never;
+    on(signal: string, listener: () => void): void;
+  };
 }
 
 const { Deno: deno, Bun: bun, process } = globalThis as Runtimes; // Each runtime lacks the other runtime's global.
@@ -25,6 +30,12 @@ if (habit === "deaf") {
   listen?.("SIGTERM", () => {});
 }
 if (habit === "noisy") console.log("Starting…\n{}\n[1]");
+// A byte order mark without a line break, so that the first message follows it on the same line.
+if (habit === "marked") {
+  const mark = Uint8Array.of(0xef, 0xbb, 0xbf);
+  if (deno) deno.stdout.writeSync(mark);
+  else process?.stdout.write(mark);
+}
 if (habit === "mute") console.error("started");
 if (habit === "wordy") console.error("ready: héllo");
 

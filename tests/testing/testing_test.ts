@@ -132,6 +132,17 @@ Deno.test("the client refuses an invalid response to its request", async () => {
   }
 });
 
+Deno.test("the client refuses what most clients only report: missing content, and an error for a notification", async () => {
+  await using client = await connectTest(
+    answering((_, { id }) => json({ jsonrpc: "2.0", id, result: { structuredContent: {} } })),
+  );
+  await assertRejects(() => client.callTool("t"), McpError, sentence("content"));
+  const error = { code: -32601, message: "no" };
+  await using other = await connectTest(answering(() => json({ jsonrpc: "2.0", id: null, error })));
+  const refused = await assertRejects(() => other.notify("notifications/x"), McpError, sentence("notifications/x"));
+  assertEquals([refused.code, refused.status], [-32601, 200]);
+});
+
 Deno.test("an error has a code, a message, data and a status", async () => {
   const error = { code: -32099, message: "No paper", data: { tray: 2 } };
   await using client = await connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));

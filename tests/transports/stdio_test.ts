@@ -84,7 +84,6 @@ const lines: readonly {
   { what: "an id that is an object", line: call({}, "echo"), answers: [-32600] },
   { what: "a batch", line: `[${call(1, "echo")}]`, answers: [-32600] },
   { what: "an empty batch", line: "[]", answers: [-32600] },
-  { what: "a byte order mark", line: `\ufeff${call(1, "echo")}`, answers: [-32700] },
   { what: "bytes that are not UTF-8", line: Uint8Array.of(0x22, 0xff, 0xfe, 0x22), answers: [-32700] },
   { what: "an incomplete character", line: Uint8Array.of(0x22, 0xc3, 0x22), answers: [-32700] },
   { what: "1,000 levels", line: "[".repeat(1000), answers: [-32600] },
@@ -116,6 +115,21 @@ Deno.test("an invalid line gets an error response or no response, and the next l
       const second = await serveChunks([...good, ...toBytes(line), ...good]);
       assertEquals(toOutcomes(second), [...answers, "ok", "ok"]);
     });
+  }
+});
+
+Deno.test("a byte order mark before the first line is skipped, and is invalid before any other line", async () => {
+  const line = (id: string) => `\ufeff${call(id, "echo", { text: id })}\n`;
+  const bytes = utf8.encode(line("a") + line("b"));
+  for (const size of [bytes.length, 1, 2, 3, 4]) {
+    const chunks = Array.from(
+      { length: Math.ceil(bytes.length / size) },
+      (_, at) => bytes.subarray(at * size, (at + 1) * size),
+    );
+    assertEquals(toOutcomes(await serveChunks(chunks)), [-32700, "a"]);
+  }
+  for (const start of ["\ufeff\n", "\ufeff\r\n"]) {
+    assertEquals(toOutcomes(await serveChunks([utf8.encode(start + call("c", "echo", { text: "c" }))])), ["c"]);
   }
 });
 

@@ -79,7 +79,11 @@ export function readTask(value: Params, taskId: string): TaskState {
   const status = STATUSES.find((each) => each === value.status);
   if (value.taskId !== taskId) throw refuse("the server sent the state of another task");
   if (!status) throw refuse("the server sent an invalid status");
-  if (status === "completed" && !isObject(value.result)) throw refuse("the task is completed, but has no result");
+  const result = status === "completed" ? value.result : {};
+  if (!isObject(result)) throw refuse("the task is completed, but has no result");
+  const { resultType = "complete" } = result;
+  // No extension would finish a result of another type.
+  if (resultType !== "complete") throw refuse("the task is completed, but its result is not complete");
   const { statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = value;
   return {
     taskId,
@@ -90,8 +94,7 @@ export function readTask(value: Params, taskId: string): TaskState {
     ...isPositive(ttlMs) && { ttlMs },
     ...isPositive(pollIntervalMs) && { pollIntervalMs },
     inputRequests: status === "input_required" ? readQuestions(value.inputRequests, refuse) : {},
-    // Always set `resultType` to `complete`, because no extension would finish or validate a result with another type.
-    ...status === "completed" && isObject(value.result) && { result: { ...value.result, resultType: "complete" } },
+    ...status === "completed" && { result: { ...result, resultType } },
     ...status === "failed" && { error: readError(value.error, statusMessage) },
   };
 }

@@ -6,7 +6,7 @@ import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
 import { formatError } from "../core/kit/printable.ts";
 import { serveStdio } from "../server/transports/stdio/stdio.ts";
-import type { Args } from "./args.ts";
+import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import {
   checkParams,
@@ -17,7 +17,7 @@ import {
   toEndpointOptions,
 } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
-import { findTarget, load } from "./load.ts";
+import { findTarget, load, toKind } from "./load.ts";
 import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
@@ -81,6 +81,7 @@ async function serveTarget(args: Args): Promise<void> {
       `Cannot serve ${named} and ${extra}: serve takes one target; remove one of the two, or quote the pattern`,
     );
   }
+  if (rest) await checkRest(args);
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
@@ -141,6 +142,20 @@ async function serveTarget(args: Args): Promise<void> {
   const run = () => serveStdio(server, { signal: closed, pathParams: params, exit: false });
   await (params ? withAction(`Cannot serve ${choice.target}`, run) : run());
   await whole.close();
+}
+
+/**
+ * Rejects arguments after `--` that no file can read.
+ *
+ * @throws {UsageError} if there is no target, or if the target contains no code.
+ */
+async function checkRest(args: Args): Promise<void> {
+  const { operands: [named], flags, rest = [] } = args;
+  if (named === undefined) {
+    return (await importModule<typeof import("./misspellings.ts")>("./misspellings.ts")).rejectCommand(rest);
+  }
+  if ("skills" in flags) rejectRest(args, "serve with --skills");
+  if (await toKind(named) === "folder") rejectRest(args, "serve with a folder");
 }
 
 async function loadSkills(target: string | undefined, flags: Args["flags"]): Promise<Loaded> {

@@ -401,6 +401,24 @@ for (const { name, program } of runtimes) {
     });
   });
 
+  testProcesses(`${name}: serve refuses arguments after -- that no file can read`, async () => {
+    const words: readonly (readonly [words: readonly string[], message: string])[] = [
+      [["--http", "--", "npx", "-y", "some server"], sentence("'some server'", "inspect", "bridge")],
+      [["serve", "--", "node", "index.js"], sentence("node index.js", "inspect", "bridge")],
+      [["serve", "--stdio", "--"], sentence("--")],
+      [["folder", "--http", "--", "--verbose"], sentence("-- --verbose")],
+      [["--skills", "folder", "--", "x"], sentence("--skills")],
+    ];
+    // The program serves `server.ts` if no target is named. The arguments must not reach this file by chance.
+    await withFiles({ ...files, "server.ts": files["s.ts"] }, async (cwd) => {
+      for (const [given, message] of words) {
+        const { code, stderr } = await run([...program, ...given], { cwd });
+        assertEquals(code, 2, stderr);
+        assertStringIncludes(stderr, message);
+      }
+    });
+  });
+
   testProcesses(`${name}: an unexpected server error is printed with its id, and the exit code is 1`, async () => {
     const ids: string[] = [];
     const fail = () => {

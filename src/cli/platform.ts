@@ -25,9 +25,27 @@ const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
 /** Milliseconds to wait before retrying a write to a full pipe. */
 const RETRY_MS = 5;
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
+/** Interval in milliseconds at which a program that npm started checks whether npm has ended. */
+const PARENT_MS = 500;
+/** Matches a command that starts only this program, and waits for it: `mcp`, or `'mcp'` in npm 11, with arguments. */
+const OWN_COMMAND = /^'?mcp'?(\s[^&;|\n]*)?$/;
 
 const os = deno?.build.os ?? (process.platform === "win32" ? "windows" : process.platform);
 const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.cwd, os === "windows");
+
+/**
+ * Calls `onEnd` when the parent process has ended. npm starts programs in a shell, and passes SIGTERM only to the shell.
+ * The program would continue without a parent, and keep its port.
+ */
+function watchParent(onEnd: () => void): void {
+  const { ppid } = process;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    onEnd();
+  }, PARENT_MS);
+  timer.unref();
+}
 
 /** The functions of the current runtime. */
 export const platform = {
@@ -57,18 +75,21 @@ export const platform = {
 
   /**
    * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. A second
-   * signal exits the process.
+   * signal exits the process. If npm started the program, as `npx` and `npm start` do, the end of npm counts as SIGTERM.
    */
   onSignal(listener: (code: number) => void): void {
     let hasSignal = false;
+    const receive = (code: number) => {
+      if (hasSignal) platform.exit(code);
+      hasSignal = true;
+      listener(code);
+    };
     for (const [name, code] of SIGNALS) {
-      const onSignal = () => {
-        if (hasSignal) platform.exit(code);
-        hasSignal = true;
-        listener(code);
-      };
-      if (deno) deno.addSignalListener(name, onSignal);
-      else process.on(name, onSignal);
+      if (deno) deno.addSignalListener(name, () => receive(code));
+      else process.on(name, () => receive(code));
+    }
+    if (!deno && os !== "windows" && OWN_COMMAND.test(process.env.npm_lifecycle_script ?? "")) {
+      watchParent(() => receive(143));
     }
   },
 

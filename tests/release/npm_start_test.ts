@@ -1,9 +1,12 @@
 // The npm package's program on the newest version of Node, in a folder without installed packages, as `npx` starts it.
 // npm_program_test.ts runs the program on every version of each runtime.
 import { assert } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { checkCommands, withPackage } from "./npm_program.ts";
+import { checkCommands, SERVER, toTarball, withPackage } from "./npm_program.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
 const node = isDeno ? await findNode(NODE_VERSIONS[NODE_VERSIONS.length - 1]) : { missing: "Deno" };
@@ -16,5 +19,46 @@ Deno.test({
     requireAll(missing);
     assert("path" in node);
     await withPackage((installed, cwd) => checkCommands([node.path, `${installed}/bin.js`], { cwd }));
+  },
+});
+
+const ends = "the program ends when npm is killed, but continues if the script started it in the background";
+
+Deno.test({
+  ...isDeno ? needs(ends, missing) : { name: ends, ignore: true },
+  async fn(t) {
+    requireAll(missing);
+    assert("path" in node);
+    const folder = node.path.replace(/\/[^/]+$/, "");
+    await withPackage(async (installed, cwd, { url: NPM_CONFIG_REGISTRY, cache: NPM_CONFIG_CACHE }) => {
+      const PATH = `${folder}:${installed.replace(/\/@x\/mcp$/, "/.bin")}:${Deno.env.get("PATH")}`;
+      const options = { cwd, env: { PATH, NPM_CONFIG_REGISTRY, NPM_CONFIG_CACHE, NPM_CONFIG_AUDIT: "false" } };
+      const command = "mcp server.ts --http --port 0";
+      const scripts = { start: command, background: `${command} &` };
+      await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", scripts }));
+      const handlers = `tool({ name: "pid", run: () => String(process.pid) })`;
+      await Deno.writeTextFile(`${cwd}/server.ts`, SERVER.replace("handlers: [inc, self]", `handlers: [${handlers}]`));
+      const npx = ["npx", "--yes", "--package", toTarball(installed), ...command.split(" ")];
+      const cases = { npx, npm: ["npm", "start"], background: ["npm", "run", "background"] };
+      for (const [name, words] of Object.entries(cases)) {
+        await t.step(name, async () => {
+          await using serving = await start(words, options);
+          const [, url] = await serving.waitFor(/ at (http:\S+\/mcp)/);
+          const client = await connect(url);
+          const pid = Number(textOf(await client.callTool("pid")));
+          await client.close();
+          const hasEnded = () => fetch(url).then(() => false, () => true);
+          serving.kill("SIGTERM");
+          try {
+            if (name !== "background") return await until(hasEnded, "the program ends");
+            // Fixed wait: longer than the interval at which a program checks whether npm has ended.
+            await new Promise((resolve) => setTimeout(resolve, 1500));
+            assert(!await hasEnded());
+          } finally {
+            if (!await hasEnded()) Deno.kill(pid, "SIGKILL");
+          }
+        });
+      }
+    });
   },
 });

@@ -3,6 +3,7 @@
  */
 import { jsonLog, type LogRecord } from "../observe/observe.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
+import { toPrintedFrames } from "../core/kit/stack.ts";
 import { UsageError } from "./cli_error.ts";
 
 /**
@@ -29,5 +30,7 @@ function toLine(record: LogRecord): string {
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   const took = durationMs === undefined ? [] : [`${durationMs} ms`];
   const line = [time.slice(11, 19), level.padEnd(5), ...first, ...took, ...rest].map(toPrintableLine).join(" ");
-  return Array.isArray(stack) ? [line, ...stack.map((frame) => `    ${toPrintableLine(frame)}`)].join("\n") : line;
+  if (!Array.isArray(stack)) return line;
+  const frames = toPrintedFrames(stack.map(String)).map((frame) => `    ${toPrintableLine(frame.trim())}`);
+  return [line, ...frames].join("\n");
 }

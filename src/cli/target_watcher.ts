@@ -1,7 +1,8 @@
 /**
  * `mcp serve --watch`: reloads the target when one of its files changes.
  */
-import { formatError, toPrintable } from "../core/kit/printable.ts";
+import { formatError } from "../core/kit/error_log.ts";
+import { toPrintable } from "../core/kit/printable.ts";
 import type { Loaded } from "./loaded.ts";
 import { CliError } from "./cli_error.ts";
 import { watchFile } from "../ready/files/file_watch.ts";

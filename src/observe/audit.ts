@@ -5,7 +5,7 @@ import type { Context } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Middleware, onlyMethodsAndExtensions } from "../server/call/middleware.ts";
 import { isQuestion } from "../server/call/question.ts";
-import { printFault } from "../core/kit/printable.ts";
+import { printFault } from "../core/kit/error_log.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 
 /** Fields that the intent and the outcome of a call have in common. */

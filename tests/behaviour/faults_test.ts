@@ -1,5 +1,5 @@
 // By default, the server reports an unexpected error with the method and the name of the tool, prompt or resource.
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { type Context, prompt, resource, service, tool } from "../../mod.ts";
 import { consoleObserver } from "../../src/observe/observe.ts";
 import { behaviour, until } from "../support/behaviour.ts";
@@ -69,5 +69,24 @@ behaviour("the default error report names the handler of the call", async (conne
       assertEquals(printed.splice(0).sort(), [...expected], `${era} ${JSON.stringify(params)}`);
     }
   });
+  takeFaults();
+});
+
+behaviour("the default error report has only the stack frames in the author's files", async (connect) => {
+  const { client, takeFaults } = await connect({ handlers, observer: consoleObserver() });
+  const printed: string[] = [];
+  const { error } = console;
+  console.error = (text: string) => void printed.push(text);
+  try {
+    await client.request("tools/call", { name: "broken" }).catch(() => {});
+    await until(() => printed.length > 0, "the error has been printed");
+  } finally {
+    console.error = error;
+  }
+  const [, message, ...lines] = printed.join("\n").split("\n");
+  assertEquals(message, "Error: broken");
+  const frames = lines.filter((line) => line.includes(":"));
+  assert(frames.length > 0 && frames.every((frame) => frame.includes("/tests/")), printed.join("\n"));
+  assertEquals(lines.filter((line) => !frames.includes(line)).length, 1, printed.join("\n"));
   takeFaults();
 });

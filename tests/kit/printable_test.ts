@@ -1,6 +1,7 @@
 // External text as logs and terminals show it.
 import { assert, assertEquals } from "@std/assert";
-import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/core/kit/printable.ts";
+import { formatError } from "../../src/core/kit/error_log.ts";
+import { toPrintable, toPrintableJson, toPrintableLine } from "../../src/core/kit/printable.ts";
 import { sentence } from "../support/messages.ts";
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;

@@ -31,55 +31,6 @@ export function toPrintableJson(json: string): string {
   return escapeUnprintable(json, "\n\t", toJsonEscape);
 }
 
-/**
- * Prints an unexpected error to standard error. `about` is printed first, and says where the error occurred. Escapes
- * the text of the error, because it could otherwise control the terminal.
- */
-export function printFault(about: string, error: unknown): void {
-  console.error(`Error ${toPrintableLine(about)}:\n${formatError(error)}`);
-}
-
-/**
- * Formats an unexpected error for a log: a line with the error's name and message, then its stack frames, one per line,
- * and then its causes.
- */
-export function formatError(error: unknown): string {
-  const lines: string[] = [];
-  let current = error;
-  for (let depth = 0; depth < DEEPEST; depth++) {
-    lines.push(`${depth ? "Caused by: " : ""}${describeOne(current)}`);
-    if (!(current instanceof Error) || current.cause === undefined) break;
-    current = current.cause;
-  }
-  return lines.join("\n");
-}
-
-const DEEPEST = 8;
-const MAX_ERRORS = 10;
-
-function describeOne(error: unknown): string {
-  if (!(error instanceof Error)) return toPrintableLine(toText(error));
-  const { name, message, stack = "" } = error;
-  // Skip the error message at the beginning of the stack, because a line of the message could look like a frame.
-  const at = message ? stack.indexOf(message) : -1;
-  const rest = at < 0 ? stack : stack.slice(at + message.length);
-  const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
-  const parts: readonly unknown[] = error instanceof AggregateError ? error.errors.slice(0, MAX_ERRORS) : [];
-  return [
-    `${toPrintableLine(name)}: ${toPrintableLine(message)}`,
-    ...frames.map((frame) => toPrintable(frame)),
-    ...parts.map((part) => `  - ${describeOne(part).replaceAll("\n", "\n    ")}`),
-  ].join("\n");
-}
-
-function toText(value: unknown): string {
-  try {
-    return typeof value === "object" ? JSON.stringify(value) ?? String(value) : String(value);
-  } catch {
-    return "a value that cannot be converted to text";
-  }
-}
-
 function toJsonEscape(code: number): string {
   const text = String.fromCodePoint(code);
   let escaped = "";

@@ -36,9 +36,20 @@ export function isOfUser(frame: string): boolean {
     !LIBRARY.some((start) => place.includes(start));
 }
 
+/**
+ * Returns the frames to print: the frames in the author's own files, because the many frames around them say nothing
+ * about the mistake, and a line with the number of the others. If no frame is in such a file, returns all frames.
+ */
+export function toPrintedFrames(frames: readonly string[]): readonly string[] {
+  const own = frames.filter(isOfUser);
+  const count = frames.length - own.length;
+  if (!own.length || !count) return frames;
+  return [...own, `    (${count} more in this library, packages and the runtime)`];
+}
+
 /** Returns the location of a frame, such as `file:///home/me/server.ts:3:4`, percent-decoded. */
 export function readPlace(frame: string): string {
-  const place = frame.replace(/^\s+at (async )?/, "");
+  const place = frame.replace(/^\s*at (async )?/, "");
   const [, named] = /^[^(]*\((.*)\)$/.exec(place) ?? [];
   return decodePath(named ?? place);
 }

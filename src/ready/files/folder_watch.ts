@@ -1,7 +1,8 @@
 /**
  * Watches a folder. Distinguishes written files from added and removed files.
  */
-import { formatError, toPrintableLine } from "../../core/kit/printable.ts";
+import { formatError } from "../../core/kit/error_log.ts";
+import { toPrintableLine } from "../../core/kit/printable.ts";
 import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";

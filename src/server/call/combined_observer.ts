@@ -2,7 +2,7 @@
  * Combines a server's observers into one observer that never throws. Prints the errors that the observers throw.
  */
 import { quote } from "../../core/protocol/errors.ts";
-import { printFault } from "../../core/kit/printable.ts";
+import { printFault } from "../../core/kit/error_log.ts";
 import type { FaultEvent, Observer, StartEvent, StoreEvent } from "./observer.ts";
 
 /** The names of all event methods. `around` is not an event. */

@@ -44,6 +44,7 @@ export async function loadAll(): Promise<void> {
     import("./openapi.ts"),
     import("./openapi/files.ts"),
     import("./openapi/survey.ts"),
+    import("./own_imports.ts"),
     import("./pack.ts"),
     import("./pack/foreign_code.ts"),
     import("./permissions.ts"),

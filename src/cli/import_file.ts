@@ -59,8 +59,12 @@ export async function importFile<T>(
   } catch (error) {
     const { explainLoadError } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
     const { findModuleRemedy } = await importModule<typeof import("./module_type.ts")>("./module_type.ts");
-    const file = await findModuleRemedy(error, url).catch(() => undefined) ?? toRemedy(url);
-    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, { file, packages: PACKAGES })}`);
+    const { findImportRemedy } = await importModule<typeof import("./own_imports.ts")>("./own_imports.ts");
+    const known = await findModuleRemedy(error, url).catch(() => undefined) ??
+      await findImportRemedy(error).catch(() => undefined);
+    throw new CliError(
+      `Cannot load ${target}: ${explainLoadError(error, { known, file: toRemedy(url), packages: PACKAGES })}`,
+    );
   } finally {
     Reflect.set(Error, "stackTraceLimit", kept);
     stopNotice();

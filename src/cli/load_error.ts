@@ -1,8 +1,8 @@
 /**
  * Explains why a file could not be loaded. The explanation starts with the error's message, followed by the stack
- * frames in the user's own files and then all other frames. Suggests another file if the file does not exist.
+ * frames in the user's own files. Suggests another file if the file does not exist.
  */
-import { decodePath, isOfUser, readStack } from "../core/kit/stack.ts";
+import { decodePath, isOfUser, readStack, toPrintedFrames } from "../core/kit/stack.ts";
 import { findSuggestion } from "../core/kit/suggestions.ts";
 import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
@@ -27,6 +27,8 @@ export async function suggestFile(target: string, path: string): Promise<string>
 
 /** Remedies for errors in a file, and for errors in the packages that the file imports. */
 export interface LoadRemedies {
+  /** The remedy for this error. `undefined` if the error is not a known mistake. */
+  readonly known?: string;
   readonly file: string;
   readonly packages: string;
 }
@@ -51,7 +53,8 @@ function explain(error: unknown, remedies: LoadRemedies): string {
   const { message } = error;
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;
-  const { file: remedy } = remedies;
+  const { known } = remedies;
+  const remedy = known ?? remedies.file;
   const place = findPlace(error);
   if (place !== undefined) return `${message}\n    at ${place}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedies)).join("\n");
@@ -61,11 +64,9 @@ function explain(error: unknown, remedies: LoadRemedies): string {
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||
     error instanceof SyntaxError && !own.length;
-  if (isText) return `${message}\n${toInstallHint(message) ?? remedy}`;
-  const others = frames.filter((frame) => !isOfUser(frame));
-  const lines = [...own, ...others].join("\n").slice(0, MAX_LENGTH);
-  const isElsewhere = others.length > 0 && !own.length;
-  const last = isElsewhere ? remedies.packages : remedy;
+  if (known !== undefined || isText) return `${message}\n${known ?? toInstallHint(message) ?? remedy}`;
+  const lines = toPrintedFrames(frames).join("\n").slice(0, MAX_LENGTH);
+  const last = frames.length && !own.length ? remedies.packages : remedy;
   return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], last].flat().join("\n");
 }
 

@@ -3,7 +3,6 @@
  */
 import { findSuggestion } from "../core/kit/suggestions.ts";
 import { UsageError } from "./cli_error.ts";
-import { toShell } from "./command.ts";
 import { platform } from "./platform.ts";
 
 /**
@@ -27,21 +26,6 @@ export function rejectTopic(word: string, commands: readonly string[]): never {
   const suggestion = findSuggestion(word, commands);
   const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
-}
-
-/**
- * Rejects arguments after `--` without a target, because the program would serve another target and ignore them.
- *
- * @throws {UsageError} always.
- */
-export function rejectCommand(words: readonly string[]): never {
-  if (!words.length) throw new UsageError("Cannot use --: no target precedes it; remove --, or name a file");
-  const command = toShell(words);
-  throw new UsageError(
-    `Cannot serve -- ${command}: no target precedes --, and serve does not start commands; name the file that reads ` +
-      `these arguments, use inspect -- ${command} for the server that the command starts, or use bridge URL to ` +
-      "connect a client over stdio to a server over HTTP",
-  );
 }
 
 /** Matches IDs of tasks that begin with a dash, which servers make with random text in Base64url. */

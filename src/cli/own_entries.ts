@@ -1,6 +1,7 @@
 /**
- * The entry points of the npm package, and whether a user's project has installed the package.
+ * The entry points of this package, and whether a user's project has installed the package.
  */
+import { isBundled } from "./command.ts";
 import { findPackageFolder } from "./package_folder.ts";
 import { NAME } from "./version.ts";
 
@@ -13,12 +14,15 @@ export function isInstalled(folder: string): boolean {
   }
 }
 
-/** Returns the names of the package's entry points with their files. */
+/** Returns the names of the package's entry points with the URLs of their files. */
 export async function listEntries(): Promise<readonly (readonly [name: string, file: string])[]> {
-  const manifest = new URL("package.json", findPackageFolder());
+  const manifest = isBundled
+    ? new URL("package.json", findPackageFolder())
+    : new URL("../../deno.json", import.meta.url);
   const { default: { exports } } = await import(manifest.href, { with: { type: "json" } });
-  const entries = Object.entries<{ readonly default?: string }>(exports);
-  return entries.flatMap(([key, { default: file }]) =>
-    file === undefined ? [] : [[NAME + key.slice(1), new URL(file, manifest).href] as const]
-  );
+  const entries = Object.entries<string | { readonly default?: string }>(exports);
+  return entries.flatMap(([key, entry]) => {
+    const file = typeof entry === "string" ? entry : entry.default;
+    return file === undefined ? [] : [[NAME + key.slice(1), new URL(file, manifest).href] as const];
+  });
 }

@@ -4,10 +4,10 @@
 import { guardConsole, listEndpoints } from "../host.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
-import { formatError } from "../core/kit/printable.ts";
+import { formatError } from "../core/kit/error_log.ts";
 import { serveStdio } from "../server/transports/stdio/stdio.ts";
 import { type Args, rejectRest } from "./args.ts";
-import type { Command } from "./command.ts";
+import { type Command, toShell } from "./command.ts";
 import {
   checkParams,
   chooseEndpoint,
@@ -152,7 +152,13 @@ async function serveTarget(args: Args): Promise<void> {
 async function checkRest(args: Args): Promise<void> {
   const { operands: [named], flags, rest = [] } = args;
   if (named === undefined) {
-    return (await importModule<typeof import("./misspellings.ts")>("./misspellings.ts")).rejectCommand(rest);
+    const command = toShell(rest);
+    if (!command) throw new UsageError("Cannot use --: no target precedes it; remove --, or name a file");
+    throw new UsageError(
+      `Cannot serve -- ${command}: no target precedes --, and serve does not start commands; name the file that reads ` +
+        `these arguments, use inspect -- ${command} for the server that the command starts, or use bridge URL to ` +
+        "connect a client over stdio to a server over HTTP",
+    );
   }
   if ("skills" in flags) rejectRest(args, "serve with --skills");
   if (await toKind(named) === "folder") rejectRest(args, "serve with a folder");

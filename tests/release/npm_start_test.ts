@@ -1,10 +1,10 @@
 // The npm package's program on the newest version of Node, in a folder without installed packages, as `npx` starts it.
 // npm_program_test.ts runs the program on every version of each runtime.
-import { assert } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { start } from "../support/processes.ts";
+import { run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { checkCommands, SERVER, toTarball, withPackage } from "./npm_program.ts";
 
@@ -58,6 +58,36 @@ Deno.test({
             if (!await hasEnded()) Deno.kill(pid, "SIGKILL");
           }
         });
+      }
+    });
+  },
+});
+
+const explained = "an import of an unknown entry point or name of the package is explained on every runtime";
+
+Deno.test({
+  ...isDeno ? needs(explained, missing) : { name: explained, ignore: true },
+  async fn(t) {
+    requireAll(missing);
+    assert("path" in node);
+    const runners = { node: [node.path], bun: ["bun"], deno: ["deno", "run", "-A", "--quiet", "--no-check"] };
+    const files: Readonly<Record<string, readonly [text: string, remedy: string]>> = {
+      "entry.ts": [`import { memoryStore } from "@x/mcp/store"; export default memoryStore;`, "@x/mcp/stores?"],
+      "name.ts": [`import { memoryStore } from "@x/mcp"; export default memoryStore;`, "@x/mcp/stores."],
+      "similar.ts": [`import { creatServer } from "@x/mcp"; export default creatServer;`, "createServer?"],
+    };
+    await withPackage(async (installed, empty) => {
+      for (const [name, words] of Object.entries(runners)) {
+        for (const cwd of [empty, installed.replace(/\/node_modules\/.*/, "")]) {
+          await t.step(`${name} in ${cwd === empty ? "an empty folder" : "a project"}`, async () => {
+            for (const [file, [text, remedy]] of Object.entries(files)) {
+              await Deno.writeTextFile(`${cwd}/${file}`, text);
+              const { code, stderr } = await run([...words, `${installed}/bin.js`, "check", file], { cwd });
+              assertEquals(code, 2, stderr);
+              assert(stderr.trimEnd().endsWith(remedy), stderr);
+            }
+          });
+        }
       }
     });
   },

@@ -177,13 +177,14 @@ function toRemedy(name: string, { names, hints = {}, elsewhere = {} }: KnownOpti
 }
 
 /**
- * Finds the most similar known name, or a known name with which `name` begins or ends, such as `scopes` for
- * `requiredScopes`.
+ * Finds the most similar known name, a known name with which `name` begins or ends, such as `scopes` for
+ * `requiredScopes`, or a known name that begins with `name`, such as `perMs` for `per`.
  */
 function findMeant(name: string, names: readonly string[]): string | undefined {
   const lower = name.toLowerCase();
   const isPart = (each: string) => lower.startsWith(each.toLowerCase()) || lower.endsWith(each.toLowerCase());
-  return findSuggestion(name, names) ?? names.find((each) => each.length > 3 && isPart(each));
+  return findSuggestion(name, names) ?? names.find((each) => each.length > 3 && isPart(each)) ??
+    names.find((each) => name.length > 2 && each.toLowerCase().startsWith(lower));
 }
 
 /** Describes a value for an error message without showing its contents. */

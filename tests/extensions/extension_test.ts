@@ -141,6 +141,13 @@ Deno.test("a layer of an extension can check the other handlers", () => {
   const chart = tool({ name: "chart", use: [shows("ui://chart")], run: () => {} });
   assertThrows(() => serve(ui, chart), TypeError, `${sentence("chart")}: com.example/ui: no resource ui://chart`);
   serve(ui, chart, resource({ uri: "ui://chart", name: "chart", read: () => "" }));
+  const needs = (id: string) => ui.layer({ verify: ({ has }) => has("extension", id) ? undefined : `no ${id}` });
+  const own = tool({ name: "own", use: [needs("com.example/ui")], run: () => {} });
+  // The layer explains how its extension is added, before the server refuses the handler.
+  assertThrows(() => serve(own), TypeError, `${sentence("own")}: com.example/ui: no com.example/ui`);
+  serve(ui, own);
+  const other = tool({ name: "other", use: [needs("com.example/other")], run: () => {} });
+  assertThrows(() => serve(ui, other), TypeError, `${sentence("other")}: com.example/ui: no com.example/other`);
 });
 
 Deno.test("an extension in `use`, the former option for extensions, and wrong steps of an extension are refused", () => {

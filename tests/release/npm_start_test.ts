@@ -1,8 +1,9 @@
 // The npm package's program on the newest version of Node, in a folder without installed packages, as `npx` starts it.
 // npm_program_test.ts runs the program on every version of each runtime.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { textOf, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
@@ -63,7 +64,8 @@ Deno.test({
   },
 });
 
-const explained = "an import of an unknown entry point or name of the package is explained on every runtime";
+const explained =
+  "an import of an unknown entry point or name of the package is explained, and syntax that Node refuses";
 
 Deno.test({
   ...isDeno ? needs(explained, missing) : { name: explained, ignore: true },
@@ -89,6 +91,20 @@ Deno.test({
           });
         }
       }
+      const syntax: Readonly<Record<string, readonly [text: string, remedy: string]>> = {
+        "enum.ts": ["enum Color { Red }\nexport default Color;", "as const"],
+        "property.ts": ["export default class { constructor(private a: number) {} }", "constructor"],
+        "namespace.ts": ["namespace N { export const a = 1; }\nexport default N;", "namespace"],
+        "imports.ts": ['import "./enum.ts";\nexport default 1;', "as const"],
+      };
+      await t.step("node explains syntax that it does not compile", async () => {
+        for (const [file, [text, remedy]] of Object.entries(syntax)) {
+          await Deno.writeTextFile(`${empty}/${file}`, text);
+          const { code, stderr } = await run([node.path, `${installed}/bin.js`, "check", file], { cwd: empty });
+          assertEquals(code, 2, stderr);
+          assertStringIncludes(stderr, sentence(remedy, "Deno or Bun", "erasableSyntaxOnly"));
+        }
+      });
     });
   },
 });

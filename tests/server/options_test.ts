@@ -1,6 +1,7 @@
 // Unknown options, which code without a type check may contain. Every factory refuses them, in development and in
 // production.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { z } from "zod";
 import config from "../../deno.json" with { type: "json" };
 import {
   createServer,
@@ -746,6 +747,19 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     ].map((make) => [make, sentence("guard is a layer", "use: [guard(…)]")] as const)
   ),
   [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota(…)")],
+  // The beginning of a name, also of another library's name.
+  [() => quota({ rate: { calls: 1, per: 1000 } } as Untyped), sentence("rate.per", "rate.perMs?")],
+  [() => quota({ rate: { limit: 1, perMs: 1000 } } as Untyped), sentence("rate.limit", "rate.calls?")],
+  [() => quota({ rate: { calls: 1, windowMs: 1000 } } as Untyped), sentence("rate.windowMs", "rate.perMs?")],
+  [() => createServer({ ...about, limits: { calls: { run: 1 } } } as Untyped), sentence("calls.run", "calls.running?")],
+  [() => tool({ name: "t", input: z.string(), run: text }), sentence('tool "t"', "{ text: schema }")],
+  [() => prompt({ name: "p", input: z.array(z.string()), run: text } as Untyped), sentence("{ text: schema }")],
+  [() => tool({ name: "t", input: { type: "string" }, run: text }), sentence('tool "t"', '"object"')],
+  [() => tool({ name: "t", input: z.object({ day: z.date() }), run: text }), sentence(" day ", "z.iso.datetime()")],
+  [
+    () => createServer({ ...about, handlers: [tool({ name: "t", use: [task()], run: text })] }),
+    sentence('tool "t"', "handlers: [tasks(), …]"),
+  ],
   ...[
     (options: Untyped) => tool({ name: "t", run: text, ...options } as Untyped),
     (options: Untyped) => httpTool({ name: "h", fetch: { url: "https://a.example/" }, ...options } as Untyped),

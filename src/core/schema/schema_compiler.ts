@@ -52,7 +52,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     // Add the type to a schema that accepts only objects, because the protocol requires `type: "object"`.
     const { type: _, ...rest } = inlineRoot(json);
     if (acceptsOnlyObjects(json, json)) return { type: "object", ...rest };
-    throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
+    const remedy = isStandard(schema) ? "name each argument, such as { text: schema }" : 'set its type to "object"';
+    throw refuse(`it accepts values that are not objects, as arguments are; ${remedy}`);
   }
 
   function show({ "~standard": { jsonSchema, vendor } }: StandardSchema): JsonSchema {
@@ -73,7 +74,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
       const what = field ? `its field ${field}` : "it";
       const json = isShown ? "json)" : REMEDIES.get(schema["~standard"].vendor) ?? "json)";
       const state = `${what} cannot be converted to JSON Schema${isShown ? ` (${error})` : ""}`;
-      throw refuse(`${state}; write withJsonSchema(schema, ${json}`, error);
+      const isDate = isShown && schema["~standard"].vendor === "zod" && /\bDate\b/.test(String(error));
+      throw refuse(`${state}; write ${isDate ? "z.iso.datetime(), or " : ""}withJsonSchema(schema, ${json}`, error);
     }
   }
 

@@ -149,7 +149,12 @@ export function task(options: TaskOptions = {}): Layer {
   const rules = readTaskOptions(options);
   return template.layer({
     around: (call, next) => runTask(call, next, rules),
-    verify: ({ handler: { kind } }) => kind === "tool" ? undefined : "only a tool can become a task",
+    verify({ handler: { kind }, has }) {
+      if (kind !== "tool") return "only a tool can become a task";
+      return has("extension", ID)
+        ? undefined
+        : "the server has no tasks(); write handlers: [tasks(), …] in createServer";
+    },
     warn: ({ run }) => rules.resume && !/\bonce\b/.test(String(run)) ? NO_ONCE : undefined,
   });
 }

@@ -69,7 +69,10 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
       names: { calls: true, waiting: true } satisfies Record<keyof Concurrency, true>,
       hasOtherForms: true,
     },
-    rate: { names: { calls: true, perMs: true, burst: true } satisfies Record<keyof Rate, true> },
+    rate: {
+      names: { calls: true, perMs: true, burst: true } satisfies Record<keyof Rate, true>,
+      hints: { limit: "calls", max: "calls", windowMs: "perMs", interval: "perMs" },
+    },
     shared: "boolean",
     resultBytes: true,
     onLarge: ["refuse", "cut", "link"],

@@ -172,8 +172,11 @@ export interface Steps<in Input = unknown, in Services = NoServices, in out Stat
   readonly verify?: (server: {
     /** The handler that has the layer. */
     readonly handler: HandlerInfo;
-    /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
-    has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+    /**
+     * Tests whether a handler is registered. `key` is the name of a tool or prompt, the URI of a resource, or the id of
+     * an extension.
+     */
+    has(kind: "tool" | "resource" | "prompt" | "extension", key: string): boolean;
   }) => string | undefined;
   /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
   readonly warn?: (handler: {

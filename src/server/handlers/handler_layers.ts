@@ -211,12 +211,13 @@ function verify(layers: readonly LayerSteps[], { handler, handlers, name }: Veri
   const has = (feature: string, key: string) =>
     listOf(feature).some(({ [INTERNALS]: internals }) => internals.key === key);
   for (const { layer: { [INTERNALS]: { extension } }, steps } of layers) {
-    if (extension && !ids.includes(extension.id)) {
-      throw refuse(`extension ${quote(extension.id)} is not registered; add it to handlers`);
-    }
+    // Verify first, because the layer may know how its extension is added.
     const problem = steps.verify?.({ handler, has: (kind, key) => has(`${kind}s`, key) });
     if (isStrayPromise(problem)) throw refuse(`${steps.name}: verify returned a promise; return a text or undefined`);
     if (problem !== undefined) throw refuse(`${steps.name}: ${problem}`);
+    if (extension && !ids.includes(extension.id)) {
+      throw refuse(`the server has no extension ${quote(extension.id)}; add the extension to handlers of createServer`);
+    }
   }
 }
 

@@ -195,7 +195,13 @@ Deno.test("mcp openapi finds what a server for a document needs", () => {
       },
     },
   };
-  const source = { name: "https://example.com/api/spec.json", isUrl: true, bytes: new Uint8Array(), document };
+  const source = {
+    name: "https://example.com/api/spec.json",
+    isUrl: true,
+    isBundled: false,
+    bytes: new Uint8Array(),
+    document,
+  };
   const { name, servers, schemes, tools, leftOut, needsSearch } = surveyApi(source, {
     ...everything,
     isReadOnly: true,

@@ -128,7 +128,11 @@ async function sendFollowing(request: Request, limits: RequestLimits, signal: Ab
   );
 }
 
-async function sendOnce({ url, isTrusted, ...init }: Hop, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
+async function sendOnce(
+  { url, isTrusted, ...init }: Hop,
+  limits: RequestLimits,
+  signal: AbortSignal,
+): Promise<Response> {
   if (limits.fetch) return await limits.fetch(new Request(url, { ...init, signal, redirect: "manual" }));
   const address = await checkTarget(url, isAllowed(url, limits), isTrusted);
   const pinned = address === undefined ? undefined : pin(url, init.headers, address);

@@ -109,7 +109,7 @@ function toForm(document: ApiDocument, { mediaType, type, media }: Chosen, schem
     };
   }
   const names = Object.keys(properties);
-  const isStructured = names.length > 0 || /object|array/.test(String(keywords.type));
+  const isStructured = keywords.type === undefined ? names.length > 0 : /object|array/.test(String(keywords.type));
   if (isJson || isStructured && !isText) {
     const contentType = type.includes("*") ? "application/json" : mediaType;
     const { additionalProperties } = keywords;
@@ -158,7 +158,8 @@ function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaTyp
     : schema ?? { type: "object" };
   const isPlain = Object.keys(properties).length > 0 && !isComposed;
   const taken = new TakenNames("form", Object.keys(properties));
-  const fields: Fields = { encoding: toNode(media.encoding), properties, files, taken };
+  const hasStyles = /^3\.[1-9]/.test(document.version);
+  const fields: Fields = { encoding: toNode(media.encoding), properties, files, taken, hasStyles };
   return {
     schema: schemas.convert(changed),
     fields: isPlain ? { properties, required } : undefined,
@@ -174,14 +175,15 @@ interface Fields {
   readonly files: ReadonlyMap<string, string | undefined>;
   /** The names of the fields in the document. */
   readonly taken: TakenNames;
+  /** Whether the parts of a form have styles, as in version 3.1 and later. */
+  readonly hasStyles: boolean;
 }
 
 function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: ToExact): WrittenBody {
   const pairs = Object.entries(value).flatMap(([name, field]) => {
     const given: Node = { [LIST_FORMAT]: toNode(properties[name])[LIST_FORMAT], ...toNode(encoding[name]) };
-    const hasStyle = typeof given.style === "string" || typeof given.explode === "boolean";
     // Without a style, an object is a JSON text.
-    const isJson = !hasStyle && field !== null && (isObject(field) || isJsonField(given));
+    const isJson = !hasStyle(given) && field !== null && (isObject(field) || isJsonField(given));
     const pairs = toStyledPairs(name, isJson ? toJsonText(toExact(field, [name])) : field, readStyle(given, "query"));
     taken.check(listNames(pairs), toUser(name, properties));
     return pairs;
@@ -189,10 +191,19 @@ function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: 
   return { body: pairs.join("&"), contentType: FORM };
 }
 
-function toParts(value: Node, { encoding, properties, files, taken }: Fields, toExact: ToExact): WrittenBody {
+function toParts(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
+  const { encoding, properties, files, taken, hasStyles } = fields;
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
     taken.check([name], toUser(name, properties));
     const given = toNode(encoding[name]);
+    if (hasStyles && hasStyle(given)) {
+      const pairs = toStyledPairs(name, field, readStyle(given, "query"));
+      taken.check(listNames(pairs), toUser(name, properties));
+      return pairs.map((pair) => {
+        const [name, ...value] = pair.split("=").map(decodeURIComponent);
+        return { name, content: value.join("=") };
+      });
+    }
     const { contentType } = given;
     // A list of types, such as `image/png, image/jpeg`, limits the type of the file, but does not choose it.
     const type = typeof contentType === "string" && !/[,*]/.test(contentType) ? contentType : undefined;
@@ -214,6 +225,11 @@ function toParts(value: Node, { encoding, properties, files, taken }: Fields, to
     return (isList ? field : [field]).flatMap((each, i) => each === null ? [] : toPart(each, i));
   });
   return writeMultipart(parts);
+}
+
+/** Whether the encoding of a field says how the field is written, instead of its type. */
+function hasStyle({ style, explode }: Node): boolean {
+  return typeof style === "string" || typeof explode === "boolean";
 }
 
 /** Whether the encoding of a field says that its text is JSON. */

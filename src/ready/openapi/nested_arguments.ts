@@ -44,7 +44,9 @@ interface Wanted {
 export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted): NestedSchema {
   const properties = Object(root.properties);
   const fixed = new Map(
-    names.filter((name) => name.includes(".") && !Object.hasOwn(properties, name)).map((name) => [name, name.split(".")]),
+    names.filter((name) => name.includes(".") && !Object.hasOwn(properties, name)).map((
+      name,
+    ) => [name, name.split(".")]),
   );
   const sent = listMembers(root, properties.body).filter(([name, member]) =>
     schemes.some((scheme) => isSent(name, member, scheme))
@@ -81,7 +83,9 @@ function listMembers(root: JsonSchema, given: unknown): readonly (readonly [name
   const parts = listParts(root, given);
   const required = new Set(parts.flatMap((part) => Array.isArray(part.required) ? part.required : []));
   return parts.flatMap(({ properties }) =>
-    Object.entries(Object(properties)).map(([name, schema]) => [name, { schema, isRequired: required.has(name) }] as const)
+    Object.entries(Object(properties)).map(([name, schema]) =>
+      [name, { schema, isRequired: required.has(name) }] as const
+    )
   );
 }
 
@@ -107,7 +111,12 @@ interface Removed {
  * Removes a member from a copy of a schema. Other schemas of the document share its definitions, so a definition on the
  * path is copied to the place where it is used.
  */
-function remove(root: JsonSchema, schema: JsonSchema, path: MemberPath, seen: ReadonlySet<string> = new Set()): Removed {
+function remove(
+  root: JsonSchema,
+  schema: JsonSchema,
+  path: MemberPath,
+  seen: ReadonlySet<string> = new Set(),
+): Removed {
   const { $ref, ...own } = schema;
   if (typeof $ref === "string" && !seen.has($ref)) {
     const target = followRef(root, $ref);
@@ -138,7 +147,9 @@ function remove(root: JsonSchema, schema: JsonSchema, path: MemberPath, seen: Re
     const isObjectType = schema.type === undefined || [schema.type].flat().includes("object");
     isFound = isObjectType && ["properties", ...PARTS].every((key) => schema[key] === undefined);
   }
-  if (!rest.length && Array.isArray(schema.required)) changed.required = schema.required.filter((each) => each !== name);
+  if (!rest.length && Array.isArray(schema.required)) {
+    changed.required = schema.required.filter((each) => each !== name);
+  }
   for (const key of PARTS) {
     const parts: unknown = schema[key];
     if (!Array.isArray(parts)) continue;

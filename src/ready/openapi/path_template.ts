@@ -18,10 +18,12 @@ export interface PathTemplate {
  * Parses a path such as `/pets/{id}`. Some documents distinguish operations by a query or a fragment in the path. The
  * fragment is never sent.
  *
- * @throws {PartError} if the path contains the segment `.` or `..`.
+ * @throws {PartError} if the fragment contains a parameter, or the path contains the segment `.` or `..`.
  */
 export function parsePath(path: string): PathTemplate {
-  const [beforeFragment] = path.split("#", 1);
+  const [beforeFragment, ...fragments] = path.split("#");
+  const [lost] = /\{[^{}]+\}/.exec(fragments.join("#")) ?? [];
+  if (lost) throw new PartError(`its path contains ${lost} after #, which is never sent`);
   const [plain, ...query] = beforeFragment.split("?");
   const pieces = plain.split(/(\{[^{}/]+\})/).filter(Boolean).map((piece) =>
     /^\{.+\}$/.test(piece) ? { name: piece.slice(1, -1) } : encodeText(piece)

@@ -47,8 +47,13 @@ export function toStyledPairs(name: string, value: unknown, style: Style): reado
   }
   if (!isObject(value)) return [pair(key, value)];
   if (style.style === "deepObject") return toDeepPairs(key, value, style);
+  if (style.isExploded) {
+    // The specification leaves lists in objects open. Frameworks such as Spring read a name for each item.
+    return Object.entries(value).flatMap(([name, item]) =>
+      (Array.isArray(item) ? item : [item]).map((each) => pair(encodeArgument(name), each))
+    );
+  }
   const members = Object.entries(value).map(([name, item]) => [encodeArgument(name), encode(item, style)] as const);
-  if (style.isExploded) return members.map((member) => member.join("="));
   return members.length ? [`${key}=${members.flat().join(separator)}`] : [];
 }
 

@@ -44,7 +44,8 @@ export const openapi: Command = {
     env: {
       value: "NAMES",
       isRepeatable: true,
-      text: "Environment variables to pass to the server in the client, such as PETS_TOKEN",
+      text: "Environment variables with the credentials of the API, such as MCP_PETS_TOKEN; with --client, their values " +
+        "are passed to the server",
     },
     json: { text: "Print one JSON document" },
   },
@@ -53,7 +54,7 @@ export const openapi: Command = {
     "openapi pets.yaml",
     "openapi https://api.example.com/openapi.json --tag pets --json",
     "openapi pets.yaml --base-url https://api.example.com/v1 --read-only --write mcp.jsonc",
-    "openapi pets.yaml --base-url https://api.example.com --write pets.jsonc --client claude-desktop --env PETS_TOKEN",
+    "openapi pets.yaml --base-url https://api.example.com --write pets.jsonc --client claude-desktop --env MCP_PETS_TOKEN",
     "openapi pets.yaml --base-url http://localhost:8080 --allow-private localhost:8080 --write server.ts",
   ],
   exitCodes: { 1: "The server of the document responded with an error" },
@@ -75,9 +76,8 @@ async function readApi(args: Args): Promise<void> {
     throw new UsageError("Cannot use --json with --write: --json only prints the operations; remove one of the two");
   }
   for (const name of ["client", "env"]) {
-    const needed = name === "client" ? "write" : "client";
-    if (name in flags && !(needed in flags)) {
-      throw new UsageError(`Cannot use --${name} without --${needed}: no server would be installed; add --${needed}`);
+    if (name in flags && !("write" in flags)) {
+      throw new UsageError(`Cannot use --${name} without --write: no server would be written; add --write`);
     }
   }
   const { readSource, surveyApi, toJson, toReport } = await importModule<typeof import("./openapi/survey.ts")>(
@@ -93,6 +93,5 @@ async function readApi(args: Args): Promise<void> {
   const survey = surveyApi(source, choice);
   if (flags.write === undefined) return console.log("json" in flags ? toJson(survey) : toReport(survey, choice));
   const { writeApi } = await importModule<typeof import("./openapi/files.ts")>("./openapi/files.ts");
-  const installation = flags.client === undefined ? undefined : { client: flags.client, variables: toList(all.env) };
-  await writeApi(flags.write, survey, choice, installation);
+  await writeApi(flags.write, survey, choice, { client: flags.client, variables: toList(all.env) });
 }

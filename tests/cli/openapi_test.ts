@@ -8,6 +8,7 @@ import { sentence } from "../support/messages.ts";
 import { root, run } from "../support/processes.ts";
 import { withApi } from "../ready/api.ts";
 import { runtimes } from "./runtimes.ts";
+import { inTerminal } from "./servers.ts";
 
 const pets = `openapi: 3.0.3
 info: { title: Pets, version: 1.0.0 }
@@ -26,7 +27,7 @@ components:
     cert: { type: mutualTLS }
 `;
 
-const env = { PETS_TOKEN: "secret" };
+const env = { MCP_PETS_TOKEN: "secret" };
 
 /** A document whose parts are in other files: beside it, in a folder below it, and outside of its folder. */
 const divided = {
@@ -176,7 +177,7 @@ export default createServer({ name: "s", version: "1.0.0", handlers: [${handlers
           const chosen = ["--base-url", `http://${host}`, "--allow-private", host, "--client", "claude-desktop"];
           for (const [file, entry] of [["pets.jsonc", "pets"], ["server.ts", "pets-1"]]) {
             const home = { XDG_CONFIG_HOME: `${cwd}/${entry}` };
-            const words = [`http://${host}/openapi.yaml`, ...chosen, "--write", file, "--env", "PETS_TOKEN"];
+            const words = [`http://${host}/openapi.yaml`, ...chosen, "--write", file, "--env", "MCP_PETS_TOKEN"];
             const made = await run([...program, "openapi", ...words], { cwd, env: { ...env, ...home } });
             assertEquals(made.code, 0, made.stderr);
             const config = JSON.parse(await Deno.readTextFile(`${cwd}/${entry}/Claude/claude_desktop_config.json`));
@@ -203,23 +204,78 @@ export default createServer({ name: "s", version: "1.0.0", handlers: [${handlers
             const [words, ...parts] of [
               [["--client", "claude"], "claude"],
               [["--client", "claude-desktop", "--env", "UNSET_TOKEN"], "UNSET_TOKEN"],
-              [["--env", "PETS_TOKEN"], "--client"],
             ] as const
           ) {
             const { code, stderr } = await openapi(cwd, `http://${host}/openapi.yaml`, ...wrong, ...words);
             assertEquals([code, stderr.split("\n")[0]], [2, sentence(...parts)]);
           }
           assertEquals((await openapi(cwd, "pets.yaml", "--client", "cursor")).code, 2);
+          assertEquals((await openapi(cwd, "pets.yaml", "--env", "MCP_PETS_TOKEN")).code, 2);
           assertEquals(listNames(cwd), before);
           // If the server does not start, the files stay, and the message names the next command.
           const failed = await openapi(cwd, `http://${host}/openapi.yaml`, ...wrong, "--client", "claude-desktop");
           assertEquals(failed.code, 2);
-          assertMatch(failed.stderr, /install new\.jsonc --client claude-desktop --env PETS_TOKEN\n/);
-          assertMatch(failed.stderr, /PETS_TOKEN is not set/);
+          assertMatch(failed.stderr, /install new\.jsonc --client claude-desktop --env MCP_PETS_TOKEN\n/);
+          assertMatch(failed.stderr, /MCP_PETS_TOKEN is not set/);
         })
       );
     },
   );
+
+  testProcesses(`${name}: openapi never writes a variable that has another meaning`, async () => {
+    const toDocument = (title: string, ...schemes: readonly string[]) =>
+      JSON.stringify({
+        openapi: "3.1.0",
+        info: { title, version: "1.0.0" },
+        paths: {
+          "/me": { get: { operationId: `me_${title}`, security: schemes.map((scheme) => ({ [scheme]: [] })) } },
+        },
+        components: {
+          securitySchemes: Object.fromEntries(schemes.map((scheme) => [scheme, { type: "http", scheme: "bearer" }])),
+        },
+      });
+    const files = {
+      "a.json": toDocument("GitHub", "token", "TOKEN", "to-ken"),
+      "b.json": toDocument("github", "token"),
+    };
+    await withFiles(files, async (cwd) => {
+      const write = (document: string, file: string, variables: Record<string, string>, ...words: readonly string[]) =>
+        run([...program, "openapi", document, "--base-url", "https://evil.example", "--write", file, ...words], {
+          cwd,
+          env: variables,
+        });
+      const readAuth = async () =>
+        JSON.parse(await Deno.readTextFile(`${cwd}/mcp.jsonc`)).openapi.map(({ auth }: { auth: object }) =>
+          Object.values(auth).map((text) => text.replace(":-", ""))
+        );
+      const others = { GITHUB_TOKEN: "ghp", MCP_SECRET: "secret", TOKEN: "t" };
+      assertEquals((await write("a.json", "mcp.jsonc", others)).code, 0);
+      const own = ["${MCP_GITHUB_TOKEN}", "${MCP_GITHUB_TOKEN_2}", "${MCP_GITHUB_TO_KEN}"];
+      assertEquals(await readAuth(), [own]);
+      // An API of the same name is not sent the credentials of the first one.
+      assertEquals((await write("b.json", "mcp.jsonc", others)).code, 0);
+      assertEquals(await readAuth(), [own, ["${MCP_GITHUB_TOKEN_3}"]]);
+      for (const file of ["set.jsonc", "set.ts"]) {
+        const refused = await write("b.json", file, { MCP_GITHUB_TOKEN: "mine" });
+        const parts = ["MCP_GITHUB_TOKEN", "evil.example", file];
+        assertEquals([refused.code, refused.stderr.split("\n")[0]], [2, sentence(...parts)]);
+        assertEquals(listNames(cwd).includes(file), false);
+        const named = await write("b.json", file, { MCP_GITHUB_TOKEN: "mine" }, "--env", "MCP_GITHUB_TOKEN");
+        assertEquals(named.code, 0, named.stderr);
+      }
+      const words = [...program, "openapi", "b.json", "--base-url", "https://evil.example", "--write"];
+      for (const [answer, code] of [["n", 2], ["y", 0]] as const) {
+        const asked = await run(inTerminal([...words, `${answer}.jsonc`]), {
+          cwd,
+          env: { MCP_GITHUB_TOKEN: "mine" },
+          input: `${answer}\n`,
+        });
+        assertEquals(asked.code, code, asked.stdout);
+        assertStringIncludes(asked.stdout, "MCP_GITHUB_TOKEN");
+        assertEquals(listNames(cwd).includes(`${answer}.jsonc`), code === 0);
+      }
+    });
+  });
 
   testProcesses(`${name}: openapi writes code that type-checks and serves the operations`, async () => {
     await withPets((host) =>
@@ -290,14 +346,14 @@ testProcesses("Deno: install grants an API of a config file exactly the permissi
     const program = ["deno", "run", "-A", `${root}mod.ts`];
     const url = "https://pets.example.com/v1";
     await run([...program, "openapi", "pets.yaml", "--base-url", url, "--write", "mcp.jsonc"], { cwd });
-    const words = ["install", "mcp.jsonc", "--client", "claude-code", "--env", "PETS_TOKEN", "--dry-run"];
+    const words = ["install", "mcp.jsonc", "--client", "claude-code", "--env", "MCP_PETS_TOKEN", "--dry-run"];
     const { code, stdout, stderr } = await run([...program, ...words], { cwd, env });
     assertEquals(code, 0, stderr);
     const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
     assertEquals(args.filter((each) => each.startsWith("--")), [
       `--allow-read=${[`${cwd}/mcp.jsonc`, `${cwd}/pets.yaml`, `${root}src`].sort()}`,
       "--allow-net=pets.example.com:443",
-      "--allow-env=PETS_TOKEN",
+      "--allow-env=MCP_PETS_TOKEN",
     ]);
   });
 });

@@ -17,6 +17,7 @@ import { toCount } from "../listing.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import type { ApiChoice, ApiSurvey } from "./survey.ts";
+import { confirmVariables, type NamedScheme, nameVariables } from "./variables.ts";
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
@@ -24,7 +25,10 @@ const MAX_CONFIG_BYTES = 1024 * 1024;
 interface Plan {
   /** The file to write, as the user wrote it. */
   readonly file: string;
+  /** The text of the config file, if it exists. */
+  readonly before?: string;
   readonly survey: ApiSurvey;
+  readonly schemes: readonly NamedScheme[];
   readonly choice: ApiChoice;
   readonly baseUrl: URL;
   /** The path of the document: relative to the folder of the file, or absolute. */
@@ -33,14 +37,15 @@ interface Plan {
   readonly copies: readonly (readonly [name: string, text: string])[];
 }
 
-/** The client that gets an entry for the server, and the environment variables in this entry. */
+/** The client that gets an entry for the server, and the environment variables that the user has named. */
 export interface Installation {
-  readonly client: string;
+  /** By default, no client gets an entry. */
+  readonly client?: string;
   readonly variables: readonly string[];
 }
 
 /**
- * Writes a server, and prints what was written and the next step. With an installation, the next step is done.
+ * Writes a server, and prints what was written and the next step. With a client, the next step is done.
  *
  * @throws {CliError} if the server would not work, or a file cannot be written.
  */
@@ -48,7 +53,7 @@ export async function writeApi(
   file: string,
   survey: ApiSurvey,
   choice: ApiChoice,
-  installation?: Installation,
+  { client, variables }: Installation,
 ): Promise<void> {
   const isConfig = /\.jsonc?$/i.test(file);
   if (!isConfig && !/\.[cm]?[jt]s$/i.test(file)) {
@@ -63,8 +68,11 @@ export async function writeApi(
         "reasons without --write",
     );
   }
-  const install = installation && await loadInstall(file, installation);
-  const plan: Plan = { file, survey, choice, baseUrl, ...toDocument(file, survey, isConfig) };
+  const install = client === undefined ? undefined : await loadInstall(file, { client, variables });
+  const before = isConfig ? await readConfig(file, platform.toPath(file)) : undefined;
+  const schemes = nameVariables(survey, before ?? "");
+  await confirmVariables(schemes, { file, baseUrl, named: variables });
+  const plan: Plan = { file, before, survey, schemes, choice, baseUrl, ...toDocument(file, survey, isConfig) };
   for (const [name] of plan.copies) {
     if (await platform.files.lstat(platform.toPath(name))) {
       throw new CliError(
@@ -74,12 +82,11 @@ export async function writeApi(
   }
   const { done, permissions } = await (isConfig ? writeEntry(plan) : writeServer(plan));
   const print = (...parts: readonly string[]) => console.error(toPrintable(`${parts.join("\n\n")}\n`));
-  const { client = "claude-desktop", variables = [] } = installation ?? {};
   const toWords = (names: readonly string[]) => [
-    ...[file, "--client", client, ...permissions],
+    ...[file, "--client", client ?? "claude-desktop", ...permissions],
     ...names.flatMap((name) => ["--env", name]),
   ];
-  const nextSteps = toNextSteps(file, toWords(survey.schemes.map(({ variable }) => variable)));
+  const nextSteps = toNextSteps(file, toWords(schemes.map(({ variable }) => variable)));
   if (!install) return print(done, ...toNotes(plan, variables), nextSteps);
   print(done, ...toNotes(plan, variables));
   try {
@@ -91,7 +98,7 @@ export async function writeApi(
 }
 
 /** Returns the command `install`. Checks its options first, so that nothing is written if they are wrong. */
-async function loadInstall(file: string, { client, variables }: Installation): Promise<Command> {
+async function loadInstall(file: string, { client, variables }: Required<Installation>): Promise<Command> {
   const { install, checkInstallation } = await importModule<typeof import("../install.ts")>("./install.ts");
   checkInstallation(file, { flags: { client }, all: { env: variables } });
   return install;
@@ -150,10 +157,9 @@ interface Written {
 }
 
 async function writeEntry(plan: Plan): Promise<Written> {
-  const { file, survey, copies } = plan;
+  const { file, before, survey, copies } = plan;
   const path = platform.toPath(file);
   const entry = toEntry(plan);
-  const before = await readConfig(file, path);
   if (before === undefined) {
     const config = { name: survey.name, ...survey.needsSearch && { search: true }, openapi: [entry] };
     await writeAll([...copies, [file, `${JSON.stringify(config, null, 2)}\n`]]);
@@ -203,7 +209,7 @@ function extend(before: string, entry: ApiConfig, { file, survey }: Plan): strin
   return survey.needsSearch && search === undefined ? addMember(after, true, { file, key: "search" }) : after;
 }
 
-function toEntry({ document, baseUrl, survey: { schemes }, choice }: Plan): ApiConfig {
+function toEntry({ document, baseUrl, schemes, choice }: Plan): ApiConfig {
   const { tags, isReadOnly, allowPrivate } = choice;
   // A document with several schemes often needs only some of them. A missing credential then omits only its operations.
   const fallback = schemes.length > 1 ? ":-" : "";
@@ -245,10 +251,10 @@ function toNextSteps(file: string, installWords: readonly string[]): string {
 
 /** Returns the source of a server, which runs on Deno, Bun and Node. */
 function toSource(
-  { survey, choice, baseUrl, document }: Plan,
+  { survey, schemes, choice, baseUrl, document }: Plan,
   toLibrary: Awaited<ReturnType<typeof findLibrary>>,
 ): string {
-  const { name, schemes, needsSearch } = survey;
+  const { name, needsSearch } = survey;
   const { tags, isReadOnly, allowPrivate } = choice;
   const show = (value: unknown) => JSON.stringify(value);
   const url = isAbsolute(document)
@@ -281,12 +287,12 @@ export default createServer({ name: ${show(name)}, version: "0.1.0", handlers: [
 `;
 }
 
-function toAuthLine({ name, variable, credential }: ApiSurvey["schemes"][number]): string {
+function toAuthLine({ name, variable, credential }: NamedScheme): string {
   return `  ${JSON.stringify(name)}: () => process.env.${variable}, // ${credential}`;
 }
 
 function toNotes(
-  { survey: { schemes, tools, tokens, needsSearch, leftOut } }: Plan,
+  { schemes, survey: { tools, tokens, needsSearch, leftOut } }: Plan,
   passed: readonly string[],
 ): readonly string[] {
   const missing = schemes.filter(({ variable }) => !passed.includes(variable));

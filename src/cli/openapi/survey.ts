@@ -45,13 +45,11 @@ export interface ApiSource {
 }
 
 /** A security scheme that a server can use. */
-interface UsableScheme {
+export interface UsableScheme {
   readonly name: string;
   readonly type: string;
   /** The credential for `auth`, such as `a token`. */
   readonly credential: string;
-  /** A proposal for the environment variable that contains the credential. */
-  readonly variable: string;
 }
 
 /** The contents of a document, with the selected operations. */
@@ -150,7 +148,7 @@ export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiC
       servers: facts.servers.map((server) => toServerUrl(server, source)),
       schemes: facts.schemes.flatMap(({ name: scheme, type }) => {
         const credential = toCredential(type);
-        return credential === undefined ? [] : [{ name: scheme, type, credential, variable: toVariable(name, scheme) }];
+        return credential === undefined ? [] : [{ name: scheme, type, credential }];
       }),
       leftOut: operations.filter(({ reason }) => reason !== undefined),
       needsSearch: tools.length > MAX_TOOLS || tokens > MANY_TOKENS,
@@ -172,12 +170,6 @@ function checkBaseUrl(text: string): void {
 
 function toName(title = "api"): string {
   return title.toLowerCase().replace(/[^a-z\d]+/g, "_").slice(0, 40).replace(/^[_\d]+|_+$/g, "") || "api";
-}
-
-/** Returns the name of an environment variable. It contains the name of the API, because names of schemes are common. */
-function toVariable(api: string, scheme: string): string {
-  const words = scheme.replace(/([a-z\d])([A-Z])/g, "$1_$2").replace(/[^A-Za-z\d]+/g, "_").replace(/^_+|_+$/g, "");
-  return `${api}_${words || "key"}`.toUpperCase();
 }
 
 /** Returns the credential for `auth` for a type of security scheme, such as `a token`. Returns `undefined` if the type is not supported. */

@@ -471,3 +471,21 @@ Deno.test("no part requires a property that another part marks as readOnly", asy
   // The same part alone still requires the property.
   await tryBody(document("Strict"), [{ id: "1", title: "x" }], [{ title: "x" }]);
 });
+
+Deno.test("a schema whose name ends like a mark of the library stays a schema of its own", async () => {
+  const variant = { type: "object", required: ["kind"], properties: { kind: { type: "string" } } };
+  const schemas = {
+    Pet: { ...variant, oneOf: [{ $ref: "#/components/schemas/Cat" }, { $ref: "#/components/schemas/Pet base" }] },
+    Cat: { allOf: [{ $ref: "#/components/schemas/Pet" }, { properties: { meow: { type: "boolean" } } }] },
+    "Pet base": { type: "object", required: ["own"], properties: { own: { type: "integer" } } },
+  };
+  const body = (name: string) => ({
+    method: "post",
+    requestBody: { content: { "application/json": { schema: { $ref: `#/components/schemas/${name}` } } } },
+  });
+  const document = toDocument({ pet: body("Pet"), base: body("Pet base") }, { components: { schemas } });
+  await withEcho(document, {}, async ({ call }) => {
+    assertEquals((await call("base", { body: { own: 1 } })).isError, undefined);
+    assert((await call("base", { body: { kind: "cat" } })).isError);
+  });
+});

@@ -60,8 +60,8 @@ export interface ClosedSchema {
 
 /** The pattern of whole numbers that are texts. */
 export const DIGITS = "^-?\\d+$";
-/** Marks the key of a definition without the schemas that depend on the value. */
-const BASE = " base";
+/** Begins the key of a definition without the schemas that depend on the value. Every other key begins with `#`. */
+const BASE = "base ";
 
 /** The schemas of a document, for arguments or for results. */
 export class Schemas {
@@ -147,8 +147,8 @@ export class Schemas {
   #define(key: string): Definition {
     const known = this.#definitions.get(key);
     if (known) return known;
-    const isBase = key.endsWith(BASE);
-    const pointer = isBase ? key.slice(0, -BASE.length) : key;
+    const isBase = key.startsWith(BASE);
+    const pointer = isBase ? key.slice(BASE.length) : key;
     const place: Place = { owner: pointer, kind: "all", isBase };
     const whole = this.#convert(followPointer(this.#document, pointer), place);
     let cut = 0;
@@ -204,7 +204,7 @@ export class Schemas {
     if (owner !== undefined && kind === "some" && this.#loops.isIn(owner, pointer, "some")) return {};
     if (owner !== undefined && kind === "all") {
       if (this.#loops.isIn(owner, pointer, "all")) return {};
-      if (this.#loops.isIn(owner, pointer, "any") && this.#loops.hasVariants(pointer)) key += BASE;
+      if (this.#loops.isIn(owner, pointer, "any") && this.#loops.hasVariants(pointer)) key = BASE + key;
     }
     if (isBase && kind === "some") return {};
     // The definition of the part, which other schemas use too, requires what another part hides.

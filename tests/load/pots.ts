@@ -107,7 +107,7 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: "a quarter of the total; each byte counts towards memory.bytes too",
     full: "the client with most bytes loses the result that it used least recently",
   },
-  "search.rankingBytes": {
+  "search.bytes": {
     counts: "bytes of remembered rankings of a tool search",
     payer: CLIENT,
     share: "a quarter of the total",

@@ -34,11 +34,11 @@ export interface Ranking {
 
 /** Ranks the tools of a set. */
 export function rankTools(set: ToolSet, query: string, options: RankOptions): Ranking {
-  const { queryWords } = FIXED_LIMITS.search;
+  const { words: maxWords } = FIXED_LIMITS.search;
   const words = toWords(query);
   const telling = words.filter((word) => !isStopWord(word));
-  const stems = [...new Set((telling.length ? telling : words).map(toStem))].slice(0, queryWords);
-  const pairs = new Set(toPairs(words).slice(0, queryWords));
+  const stems = [...new Set((telling.length ? telling : words).map(toStem))].slice(0, maxWords);
+  const pairs = new Set(toPairs(words).slice(0, maxWords));
   const scores = new Float64Array(set.tools.length);
   for (const stem of stems) {
     const { places, scores: own } = set.score(stem);

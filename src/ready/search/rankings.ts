@@ -68,8 +68,8 @@ export class Rankings {
   }
 
   #remember(account: Account, { client, key, ranking }: Made): void {
-    const total = FIXED_LIMITS.search.rankingBytes;
-    const pot = account.pot({ name: "search.rankingBytes", total, share: total / 4, isCache: true });
+    const total = FIXED_LIMITS.search.bytes;
+    const pot = account.pot({ name: "search.bytes", total, share: total / 4, isCache: true });
     const own = this.#known.get(client) ?? new Map();
     const drop = () => {
       if (own.delete(key) && !own.size) this.#known.delete(client);

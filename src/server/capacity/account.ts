@@ -47,7 +47,7 @@ export type PotName =
   | "handler.keepBytes"
   | "handler.waiting"
   | "idempotency.bytes"
-  | "search.rankingBytes"
+  | "search.bytes"
   | "extensions.bytes"
   | "connections.sessions"
   | "sessions.ending"

@@ -423,7 +423,7 @@ export interface FixedLimits {
      *
      * Exceeded: the search ignores further words.
      */
-    readonly queryWords: number;
+    readonly words: number;
     /**
      * Total size of the remembered rankings of all clients, in bytes. One client may use a quarter of the bytes. These
      * bytes do not count towards `memory`.
@@ -432,7 +432,7 @@ export interface FixedLimits {
      *
      * Exceeded: the client that uses the most bytes loses the ranking that it used least recently.
      */
-    readonly rankingBytes: number;
+    readonly bytes: number;
   };
 }
 
@@ -496,7 +496,7 @@ export const FIXED_LIMITS: FixedLimits = {
     delayMs: 5000,
   },
   search: {
-    queryWords: 12,
-    rankingBytes: 4 * 1024 * 1024,
+    words: 12,
+    bytes: 512 * 1024,
   },
 };

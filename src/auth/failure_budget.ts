@@ -110,6 +110,7 @@ export class FailureBudget {
   #open(key: string | undefined, now: number): Tally {
     const found = this.#find(key, now);
     if (found) return found;
+    // Bound: `auth.delayed`.
     const value: Tally = { failed: 0, running: 0, turns: 0, waiting: new Set() };
     if (key !== undefined) this.#tallies.set(key, { value, until: now + WINDOW_MS }, now);
     return value;

@@ -28,6 +28,7 @@ const SWEEP_MS = 60_000;
  */
 export class TokenCache<T> {
   readonly #limits: CacheLimits;
+  // Bound: `CacheLimits`.
   readonly #entries = new Map<string, Entry<T>>();
   #characters = 0;
   #nextSweep = -Infinity;

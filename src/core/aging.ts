@@ -7,6 +7,7 @@ import type { Sweep, Ticker } from "./timers.ts";
  * A set that finds items that are still in the set after one period, or up to one period later. Adding or deleting an
  * item does not read the clock or set a timer. Short-lived items cause little garbage collection.
  */
+// Bound: the owner adds what it has counted already, such as calls or bodies.
 export class Aging<T> {
   readonly #ticker: Ticker;
   readonly #periodMs: number;

@@ -14,6 +14,7 @@ export type Line = { readonly text: string } | { readonly problem: "long" | "enc
 export class LineSplitter {
   readonly #limit: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  // Bound: `request.lineBytes`.
   #parts: Uint8Array[] = [];
   #size = 0;
   #skips = false;

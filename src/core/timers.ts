@@ -49,6 +49,7 @@ export interface Timeout {
  * The timer keeps the process alive only while a timeout or an awaited sweep is scheduled, because a promise may wait
  * for this timeout or sweep, such as the promise for the result of a call. All other sweeps only free memory.
  */
+// Bound: a sweep per part of the server, and a timeout per call or stream that its pot counts.
 export class Ticker {
   readonly clock: Clock;
   /**

@@ -197,6 +197,7 @@ class Shelf {
   /**
    * The kept results, keyed by the text that `toKey` returns for a call. The least recently used result is the first.
    */
+  // Bound: `handler.cacheBytes`.
   readonly #entries = new Map<string, Kept>();
 
   constructor(bounds: CacheBounds, clock: Clock) {

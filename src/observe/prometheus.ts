@@ -160,6 +160,7 @@ class Metrics implements Prometheus {
 }
 
 /** The time series of one metric. */
+// Bound: `MAX_VALUES` and `MAX_SERIES`.
 class Histogram {
   readonly #name: string;
   readonly #description: string;

@@ -163,6 +163,7 @@ class ServerSpans implements Observer {
    * The running calls, keyed by id. Each entry is removed again, because the observer is always notified of the end of
    * a call.
    */
+  // Bound: `calls.running` and `calls.waiting`.
   readonly #running = new Map<number, Running>();
   readonly #times = new SessionTimes();
   readonly #calls: Durations;

@@ -8,6 +8,7 @@ const MAX_SESSIONS = 10_000;
 
 /** The creation times of open sessions. */
 export class SessionTimes {
+  // Bound: `MAX_SESSIONS`.
   readonly #created = new Map<string, number>();
 
   /**

@@ -83,6 +83,7 @@ interface WaitingSearch {
 }
 
 /** Runs the searches of each client one after the other, and gives each client its turn. */
+// Bound: `MAX_WAITING` per client, and `calls.running`.
 export class SearchQueue {
   readonly #waiting = new FairQueue<WaitingSearch>();
   /** The clients whose search is running. */

@@ -402,6 +402,7 @@ interface ServerDevelopment {
 }
 
 function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment {
+  // Bound: one per development tool.
   const listeners = new Set<DevelopmentListener>();
   let loading: Promise<void> | undefined;
   const load = async () => {

@@ -52,6 +52,7 @@ const RETRY_MS = 1000;
 export class EngineConnection {
   readonly #connect: Connect;
   readonly #options: EngineConnectionOptions;
+  // Bound: one per replacement of the engine.
   readonly #closing = new Set<Promise<void>>();
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;

@@ -137,6 +137,7 @@ export interface StateParts extends StoreParts {
 }
 
 /** The state that a server shares with its other instances through a store. */
+// Bound: `connections.sessions` for sessions, and `store.operations` for operations and reads.
 export class InstanceState implements SharedState, Sealing {
   /** The store, with the operations that this instance makes for itself. */
   readonly own: SealedStore;

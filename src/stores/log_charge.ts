@@ -33,6 +33,7 @@ export class LogCharge {
   /** Time at which the log expires. */
   #until = -Infinity;
   /** The entries in the log, oldest first. */
+  // Bound: `store.bytes`.
   #entries: ChargedEntry[] = [];
   /** Bytes that may be in the log, but that do not belong to an entry yet. */
   #added = 0;

@@ -32,6 +32,7 @@ interface Log {
 }
 
 /** Values and logs in memory. All methods are synchronous. */
+// Bound: the option `bytes`.
 export class MemoryEngine {
   readonly #clock: Clock;
   readonly #maxBytes: number;

@@ -159,6 +159,7 @@ export class Operations {
   /** The slots for the clients of each server that uses the store. */
   readonly #slots = new WeakMap<Pot, Slots>();
   /** For each operation in progress, a function that ends it with an error. */
+  // Bound: the option `pending`, and `store.operations`.
   readonly #running = new Set<(error: Error) => void>();
   /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
@@ -167,6 +168,7 @@ export class Operations {
    * The kinds of operations that have failed since the engine last responded to such an operation. An engine that can
    * read but not write, such as a database whose disk is full, has not recovered when a read succeeds.
    */
+  // Bound: two kinds.
   readonly #failing = new Set<"read" | "write">();
   #isClosed = false;
 

@@ -27,6 +27,7 @@ const RETRY_MS = 1000;
 const KEPT_MS = 60_000;
 
 export class PendingEnds {
+  // Bound: `sessions.ending`.
   readonly #ends = new Map<string, PendingEnd>();
   readonly #clock: Clock;
   #stop?: () => void;

@@ -71,6 +71,7 @@ export class ProcessLease {
   readonly ms: number;
   readonly #operations: Pick<Operations, "set">;
   readonly #clock: Clock;
+  // Bound: `calls.running` and `calls.detached`.
   readonly #holders = new Set<object>();
   readonly #seen = new BoundedMap<string, SeenLease>({ max: MAX_SEEN, full: "evict" });
   #id?: string;

@@ -30,6 +30,7 @@ export class RuleRecord implements InformedRules {
   readonly #ruled: Ruled;
   readonly #trunk?: SharedRules;
   readonly #unwatch?: () => void;
+  // Bound: one per path, see `endpoints.open`.
   readonly #watchers = new Set<() => void>();
   #handlers: readonly Handler[] = [];
   #list?: readonly PlacedRule[];

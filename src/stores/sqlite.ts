@@ -100,6 +100,7 @@ interface SqliteOptions {
 class SqliteEngine implements StoreEngine {
   readonly #db: SqliteDatabase;
   readonly #clock: Clock;
+  // Bound: one per statement.
   readonly #statements = new Map<string, SqliteStatement>();
   #onRing?: (log: string) => void;
   readonly #file: FileWatch;

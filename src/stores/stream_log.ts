@@ -40,6 +40,7 @@ export interface LoggedSession {
 }
 
 /** Writes and reads the logs of one session's streams. */
+// Bound: `connections.streamsPerClient`, and `calls.running` for streams that respond to calls.
 export class StreamLog {
   readonly #instances: InstanceState;
   readonly #session: string;

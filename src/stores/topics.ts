@@ -38,6 +38,7 @@ const MAX_IN_ROW = 200;
 const MAX_HEADS = 1000;
 
 /** The subscriptions of a store, by topic. */
+// Bound: `store.subscriptions`.
 export class Topics {
   readonly #source: TopicSource;
   /** The option `pollMs`, or 0 for the default. */

@@ -252,6 +252,42 @@ Deno.test("hostile: a client with many keys neither evicts values of other clien
   await server.close();
 });
 
+Deno.test("services: the only client of a process, whose address is unknown, can use all values at once", async () => {
+  const { pass, open } = gate();
+  const value = service("value", ({ key }) => key, {
+    per: ({ params }) => String(Object(params.arguments).key),
+    max: 8,
+  });
+  const t = tool({ name: "t", input: { type: "object" }, services: { value }, run: () => pass });
+  const { server } = make({ handlers: [t] });
+  const all = Array.from({ length: 9 }, (_, key) => ask(server, "tools/call", { name: "t", arguments: { key } }));
+  await until(() => server.stats().running === 8, "all values are in use");
+  open();
+  const statuses = (await Promise.all(all)).map(({ status }) => status);
+  assertEquals(statuses.sort(), [...Array(8).fill(200), 503]);
+  await server.close();
+});
+
+Deno.test("hostile: a client with many keys cannot open values faster than they can be closed", async () => {
+  const log: string[] = [];
+  const { pass, open } = gate();
+  const value = service("value", ({ key }) => (log.push(`make ${key}`), key), {
+    per: ({ params }) => String(Object(params.arguments).key),
+    dispose: () => pass,
+    max: 3,
+  });
+  const t = tool({ name: "t", input: { type: "object" }, services: { value }, run: () => "done" });
+  const { server } = make({ handlers: [t] });
+  const use = async (key: number) => (await ask(server, "tools/call", { name: "t", arguments: { key } })).status;
+  const statuses: number[] = [];
+  for (let key = 0; key < 8; key++) statuses.push(await use(key));
+  assertEquals(statuses, [200, 200, 200, 200, 200, 200, 503, 503]);
+  assertEquals(log.length, 6);
+  open();
+  await until(async () => await use(9) === 200, "a value was closed");
+  await server.close();
+});
+
 Deno.test("services: a key that is not a string is an error, and an undefined key hides handlers whose `allow` needs the service", async () => {
   const bad = service("bad", () => 1, { per: () => 5 as unknown as string });
   const none = service("none", () => 1, { per: () => undefined });

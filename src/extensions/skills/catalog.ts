@@ -52,6 +52,7 @@ export interface Snapshot {
 }
 
 /** Scans a folder for skills, and caches the digests and front matters of files. */
+// Bound: `MAX_FILES` and `MAX_WARNINGS`.
 export class Catalog {
   readonly #folder: SkillFolder;
   readonly #warn: (text: string) => void;

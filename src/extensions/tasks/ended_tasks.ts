@@ -8,6 +8,7 @@ import { isExpired, type TaskRecord } from "./task_record.ts";
 export class Ended {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */
+  // Bound: `MAX_CHARACTERS`.
   readonly #records = new Map<string, { readonly record: TaskRecord; readonly characters: number }>();
   #characters = 0;
   #stop?: () => void;

@@ -22,14 +22,17 @@ export class Jobs implements TakeoverHost {
   /** The first eight characters of the id of each task that this process has started. */
   readonly prefix: string = toPrefix();
   readonly #announce: Announce;
+  // Bound: `calls.detached`.
   readonly #running = new Map<string, RunningTask>();
   readonly #ended: Ended;
+  // Bound: `calls.running`, because each read is part of a call.
   readonly #reading = new Map<string, Promise<TaskRecord | undefined>>();
   readonly #takeover: Takeover;
   /**
    * Prefixes of the task ids for which this process is responsible, each with the time at which the last task with this
    * prefix expires.
    */
+  // Bound: one per instance whose tasks this process has taken over, and that have not expired.
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
   /** Time at which this process's entry in the store expires, in milliseconds since 1970. */
   #knownUntil = 0;
@@ -41,6 +44,7 @@ export class Jobs implements TakeoverHost {
   readonly #stopWatching: () => void;
   #release?: () => void;
   /** The tools whose tasks cannot resume, which was reported. */
+  // Bound: one per tool.
   readonly #reported = new Set<string>();
 
   /** Starts to search for tasks that the server can take over. */

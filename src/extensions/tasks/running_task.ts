@@ -56,6 +56,7 @@ interface Waiting {
 }
 
 /** A task whose handler runs in this process. The task writes changes of its record one after another. */
+// Bound: `extensions.bytes`, which counts the values and the questions of the task.
 export class RunningTask {
   /** The task's record, as last written to the store or read from it. */
   record: TaskRecord;

@@ -37,6 +37,7 @@ interface WaitingTasks {
 }
 
 /** Searches for tasks whose process has ended, and takes over these tasks. */
+// Bound: `extensions.bytes`, which counts the tasks.
 export class Takeover {
   readonly #jobs: TakeoverHost;
   #isStopped = false;

@@ -255,6 +255,7 @@ function toCaller(ctx: Context, jobs: Jobs): Caller {
  * tools have read.
  */
 function toChecked(ctx: Context, jobs: Jobs): Caller {
+  // Bound: 100 task ids of one request.
   const checks = new Map<string, Promise<void>>();
   const check = async (record: TaskRecord) => {
     try {

@@ -181,6 +181,7 @@ export class Keeper {
   }
 
   #open({ state }: FeatureParts): Results {
+    // Bound: `handler.keepBytes`.
     return state.slot(this, () => new Map());
   }
 

@@ -59,6 +59,7 @@ class ClientBuckets {
   /** Milliseconds in which an empty bucket becomes full. Also the length of a period. */
   readonly #fillMs: number;
   /** Buckets that were used in the current period, which began at `#since`. */
+  // Bound: `rates.clients`.
   #young = new Map<ClientKey, Bucket>();
   /** Buckets that were used in the previous period. */
   #older = new Map<ClientKey, Bucket>();

@@ -37,6 +37,7 @@ export function watchFolder(folder: Folder, listener: FolderListener): () => Pro
 class FolderWatcher {
   readonly #folder: Folder;
   readonly #listener: FolderListener;
+  // Bound: one per file that has changed since the last comparison.
   readonly #touched = new Set<string>();
   readonly #ready: Promise<void>;
   #stopWatching = () => {};

@@ -76,6 +76,7 @@ const MAX_STEMS = 20_000;
  * refers to the whole text from which it was cut.
  */
 const MAX_COPIED = 12;
+// Bound: `MAX_STEMS`.
 const stems = new Map<string, string>();
 
 /** Reduces an English word to a stem that its inflections share, such as `creat` for `creates` and `creating`. */

@@ -44,6 +44,7 @@ export interface WorkerPoolOptions {
  * The threads that run the handler of one file. The pool starts a thread when a call needs a thread and no thread is
  * idle.
  */
+// Bound: `WorkerPoolOptions`, whose `size` limits the threads.
 export class Pool {
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
@@ -381,6 +382,7 @@ async function untilReleased(name: string): Promise<void> {
 const POLL_MS = 20;
 
 /** The server's side of a call that a thread runs. */
+// Bound: one call, whose thread sends one message at a time.
 class Job {
   readonly result = Promise.withResolvers<unknown>();
   /** Resolves when the thread no longer runs the call's handler. */

@@ -50,6 +50,7 @@ export interface WatchedCaller {
 /** Watches the callers of a server's open streams. */
 export class CallerWatch {
   readonly #ticker: Ticker;
+  // Bound: `connections.streams`.
   readonly #watches = new Set<Watch>();
 
   constructor(ticker: Ticker) {
@@ -101,6 +102,7 @@ class Watch {
   principal?: Principal;
   #isStopped = false;
   #known: number;
+  // Bound: three kinds.
   readonly #stops = new Map<"expiry" | "recheck" | "renew", () => void>();
 
   constructor(ticker: Ticker, caller: WatchedCaller, end: () => void) {

@@ -75,18 +75,17 @@ export interface PotOptions {
   readonly perTenant?: number;
   /** Limit that observer events name when `perTenant` is reached. Defaults to `limitName`. */
   readonly tenantName?: string;
-  /** A client can use the reserve of a pot only if the client uses at most this amount of this pot. */
+  /**
+   * A client can use the reserve of a pot only if the client uses at most this amount of this pot. A cache has a reserve
+   * only if this is set, because all of its holdings can be in use. Clients whose address is unknown may use the reserve
+   * of such a cache, because the only client of a process would lose it.
+   */
   readonly small?: number;
   /**
    * Whether holdings are evicted as soon as the pot or a share is full, as in a cache. Otherwise a holding is evicted
    * only if a client needs the reserve.
    */
   readonly isCache?: boolean;
-  /**
-   * Whether a cache has a reserve, because clients could otherwise use all of it with holdings that are in use. Callers
-   * whose address is unknown need no room in the reserve, because the only client of a process would lose it.
-   */
-  readonly hasReserve?: boolean;
   /** Whether a client loses its largest holding first, instead of its least recently used holding. */
   readonly evictsLargest?: boolean;
 }
@@ -120,18 +119,18 @@ export class Pot {
    * The holdings that can be evicted, by root account. The map begins with the least recently used account, and each
    * set with the least recently used holding.
    */
+  // Bound: what the pot counts.
   readonly #losable = new Map<Account, Set<Holding>>();
 
   /** Called only by {@linkcode Accounts.pot}. */
   constructor(accounts: Accounts, index: number, { name, total, small, isCache = false, ...options }: PotOptions) {
-    const { hasReserve = !isCache } = options;
     this.name = name;
     this.total = total;
     this.small = small;
     this.share = options.share ?? total;
     this.perTenant = options.perTenant ?? Infinity;
     this.index = index;
-    this.common = hasReserve ? Math.ceil(total * 0.75) : total;
+    this.common = isCache && !small ? total : Math.ceil(total * 0.75);
     this.#accounts = accounts;
     this.#limitName = options.limitName ?? name;
     this.#shareName = options.shareName ?? this.#limitName;
@@ -174,8 +173,8 @@ export class Pot {
 
   /** Tests whether the total has room for an amount that a client takes. Only a small client may use the reserve. */
   hasRoom(account: Account, amount = 1, used: number = this.used + amount): boolean {
-    if (used <= this.common) return true;
-    return used <= this.total && (this.#isCache && account.key === undefined || account.isSmall(this, amount));
+    return used <= this.common ||
+      used <= this.total && (account.isSmall(this, amount) || this.#isCache && account.key === undefined);
   }
 
   /**
@@ -355,6 +354,7 @@ export class Account {
   readonly #all: Accounts;
   readonly #limit: Limit;
   #waiting?: Map<Start, Account>;
+  // Bound: one per pot.
   #amounts?: number[];
   /** The sum of the amounts in all pots. */
   #sum = 0;
@@ -581,6 +581,7 @@ export interface AccountHost {
 }
 
 /** All accounts and pots on a server. */
+// Bound: one pot per limit and handler, and an account per client that uses a pot.
 export class Accounts {
   readonly server: AccountHost;
   /** The pots, keyed by `name` and `of`. */

@@ -38,6 +38,7 @@ export function keep(
 export class Charges {
   readonly #ticker: Ticker;
   /** The charges that expire, keyed by the time at which they expire, in milliseconds of the monotonic clock. */
+  // Bound: the pots of the charges.
   readonly #expiring = new Map<number, Set<Charge>>();
   readonly #sweep: Sweep = (now) => {
     let next = Infinity;

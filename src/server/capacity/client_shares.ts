@@ -7,6 +7,7 @@
  */
 export class ClientShares {
   readonly #max: number;
+  // Bound: the places that the owner counts.
   readonly #used = new Map<unknown, number>();
 
   /**

@@ -6,6 +6,7 @@
  * `dequeue` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready.
  */
 export class FairQueue<T> {
+  // Bound: the owner counts what waits.
   readonly #items = new Map<unknown, Set<T>>();
 
   get isEmpty(): boolean {

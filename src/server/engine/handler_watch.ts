@@ -21,6 +21,7 @@ export function watchHandlers({ registry, core: { state } }: Watched, notify: ()
 
 /** The functions to call after the handlers of one registry have changed. */
 class HandlerWatch {
+  // Bound: one per part of the server.
   readonly watchers = new Set<() => void>();
   /** Whether the functions will be called. */
   #isChanging = false;

@@ -61,6 +61,7 @@ const MARKS = 1024;
  */
 export class MarkedIds {
   /** The marks by client and key. The key that least recently marked an id comes first. */
+  // Bound: `MARKS`.
   readonly #marks = new Map<string, Marks>();
   /** For every client, all ids that were created at or before this time count as marked. */
   #cutoff: number;

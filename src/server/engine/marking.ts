@@ -19,6 +19,7 @@ export class KnownMarks {
   readonly #clock: Clock;
   readonly #ttlMs: number;
   /** The sets by name. The set that was least recently changed comes first. */
+  // Bound: 256 names for each first letter, see `toSetName`.
   readonly #sets = new Map<string, KnownSet>();
   /** Cut-offs that were found in a store, by client, newest last. */
   readonly #cutoffs = new BoundedMap<string, number>({ full: "evict", max: MAX_CUTOFFS });

@@ -64,6 +64,7 @@ export interface Dialect {
 export class Pipeline {
   readonly #engine: Engine;
   /** Cached JSON text of results, by the cache key that the dialect returns. */
+  // Bound: one per protocol revision.
   readonly #texts = new Map<string, WeakMap<Result, string>>();
 
   constructor(engine: Engine) {

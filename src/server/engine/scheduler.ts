@@ -24,11 +24,13 @@ import type { Sweep } from "../../core/timers.ts";
  * `calls.running` and `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no
  * slot, no memory charge and no timeout, because no other code runs during the call.
  */
+// Bound: `calls.running` and `calls.waiting`, which count what deferred functions and connections do too.
 export class Scheduler implements Executor {
   /** Whether the server accepts new calls. `false` while the server is closing. */
   isOpen = true;
   readonly limits: Bounds["calls"];
   /** The `turnKey` of each client with a step that goes on although its call was refused, because no slot was free. */
+  // Bound: one per client, until its step has ended or timed out.
   readonly refused: Set<unknown> = new Set();
   readonly #core: Core;
   readonly #accounts: Accounts;

@@ -12,6 +12,7 @@ export class CheckedDelivery {
   readonly #mayCall: (handler: HandlerCall) => Promise<boolean>;
   readonly #findShown: () => (() => boolean | Promise<boolean>) | undefined;
   /** Notifications that wait for the check, by method and topic. */
+  // Bound: one per topic of the subscription.
   readonly #waiting = new Map<string, Published>();
   #isChecking = false;
   #isOver = false;

@@ -69,6 +69,7 @@ interface Turn {
 export class Claims {
   readonly #ticker: Ticker;
   readonly #local: LocalValues;
+  // Bound: `calls.running`.
   readonly #turns = new Map<string, Turn>();
   readonly #sweep: Sweep = (now) => this.#local.sweep(now) ? SWEEP_MS : undefined;
 

@@ -20,6 +20,7 @@ import type { Deliver } from "./watched_topic.ts";
 const loadParts = () => import("../engine/server_part.ts");
 
 /** The extensions of one server. */
+// Bound: one per extension.
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
   readonly #extensions = new Map<string, LivingExtension>();

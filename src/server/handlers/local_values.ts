@@ -20,6 +20,7 @@ export class LocalValues implements SharedValues {
     isHeld: () => true,
   };
   readonly #clock: Clock;
+  // Bound: `idempotency.bytes`.
   readonly #values = new Map<string, LocalValue>();
   #writes = 0;
 

@@ -389,6 +389,7 @@ class ServedProvider implements Source {
     this.#parts = parts;
     this.#definition = definition;
     this.#memory = parts.core.state.slot<Memory>(definition, () => {
+      // Bound: `MAX_PROBLEMS`.
       return { differs: false, hasFreshLimits: false, problems: new Set() };
     });
   }

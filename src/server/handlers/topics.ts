@@ -31,6 +31,7 @@ interface KeyParts {
 }
 
 /** The subscribers of an extension on one server. */
+// Bound: `connections.streams` and `streams.watchedUris`.
 export class Topics {
   readonly #listeners = new Map<string, Set<Deliver>>();
   readonly #subscribers: Subscribers;

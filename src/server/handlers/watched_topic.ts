@@ -29,6 +29,7 @@ interface Waiting {
 }
 
 /** A topic from its first subscriber to its last subscriber. */
+// Bound: `connections.streams`.
 export class WatchedTopic {
   readonly #parts: WatchedParts;
   /** Functions that end the waits before retries. */

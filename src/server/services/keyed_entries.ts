@@ -24,11 +24,14 @@ export interface KeyedParts {
 export class KeyedEntries {
   readonly #parts: KeyedParts;
   /** For each service, the entries by key. The least recently used entry comes first. */
+  // Bound: `services.values`.
   readonly #entries = new Map<Definition, Map<string, Entry>>();
   /** The names of the services' pots. Two services may have the same name. */
+  // Bound: one per service.
   readonly #names = new Map<Definition, string>();
   /** The disposals of entries that were removed because they were idle. */
-  readonly #disposing = new Set<Promise<void>>();
+  // Bound: `max` of each service, apart from idle values.
+  readonly #disposing = new Map<Promise<void>, Definition>();
   readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
 
   constructor(parts: KeyedParts) {
@@ -72,7 +75,7 @@ export class KeyedEntries {
 
   /** Returns the disposals in progress. */
   get disposing(): readonly Promise<void>[] {
-    return [...this.#disposing];
+    return [...this.#disposing.keys()];
   }
 
   #release(entry: Entry): void {
@@ -87,18 +90,26 @@ export class KeyedEntries {
   // A client with many keys evicts its own values first. Without a call, as in a unit test, the oldest value is evicted.
   #charge(entry: Entry, entries: Map<string, Entry>, account: Account | undefined): void {
     const { name, definition } = entry;
-    const drop = (entry: Entry) => !entry.users && entry.state === "made" && this.#evict(entry);
+    const isClosing = () =>
+      [...this.#disposing.values()].filter((each) => each === definition).length >= definition.max;
+    const drop = (entry: Entry) => {
+      // Otherwise a client with many keys could open values faster than they can be closed.
+      if (entry.users || entry.state !== "made" || this.#disposing.size >= definition.max && isClosing()) return false;
+      return this.#evict(entry);
+    };
     if (account) {
       const of = this.#names.get(definition) ?? `${name} ${this.#names.size}`;
       this.#names.set(definition, of);
       const own = this.#toOwn(account);
-      const pot = own.pot({ name: "services.values", of, total: definition.max, isCache: true, hasReserve: true });
+      const pot = own.pot({ name: "services.values", of, total: definition.max, small: 1, isCache: true });
       entry.holding = pot.keep(own, 1, () => drop(entry));
       if (entry.holding) return;
     } else if (entries.size < definition.max || [...entries.values()].some(drop)) return;
     const { max } = definition;
     throw toBusy(
-      `open service ${quote(name)}: all values that the client may use are in use (the service's max option is ${max})`,
+      `open service ${
+        quote(name)
+      }: all values that the client may use are in use or being closed (the service's max option is ${max})`,
     );
   }
 
@@ -111,7 +122,7 @@ export class KeyedEntries {
     entry.holding?.end();
     this.#entries.get(entry.definition)?.delete(entry.fullKey ?? "");
     const disposing = this.#parts.dispose(entry).then(() => void this.#disposing.delete(disposing));
-    this.#disposing.add(disposing);
+    this.#disposing.set(disposing, entry.definition);
     return true;
   }
 

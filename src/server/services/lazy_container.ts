@@ -12,6 +12,7 @@ export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
   readonly #host: ContainerHost;
   /** Services that were added before the container code was loaded. */
+  // Bound: one per service.
   readonly #added: Service[] = [];
   readonly #module: LazyModule<ServiceContainer> = new LazyModule(() => this.#open());
   /** Whether the container code was loaded or is being loaded. */

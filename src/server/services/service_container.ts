@@ -56,6 +56,7 @@ export interface Injection<C, A extends readonly unknown[], R> {
 }
 
 /** The services of one or more endpoints, and their values. */
+// Bound: one per service, `services.values`, and `calls.running` for scopes.
 export class ServiceContainer implements Container {
   // These objects keep the hidden classes of scopes and contexts in memory, like `#model` in subclasses of `Call`. The
   // fields are not static, because a bundler cannot remove a class with such static fields. The casts are safe, because

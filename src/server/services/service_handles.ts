@@ -17,6 +17,7 @@ interface Owner {
 export class ServiceHandles {
   readonly #host: ContainerHost;
   /** The services that have a handle, by name. */
+  // Bound: one per service.
   #owners = new Map<string, Owner>();
 
   /** `host` is the host that has the container. */

@@ -148,6 +148,7 @@ interface Waiting {
 }
 
 /** An open channel, which is also the link of all messages that have no credentials of their own. */
+// Bound: `calls.runningPerClient`, because the channel is read no further.
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();

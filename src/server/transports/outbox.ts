@@ -20,6 +20,7 @@ export class Outbox {
   readonly #options: OutboxOptions;
   /** Maximum length in characters of `#tail`, into which texts are joined. */
   readonly #joined: number;
+  // Bound: `streams.waitingTexts`, and `memory.bytes` beyond it.
   #texts: string[] = [];
   /** The newest texts, joined into one string, because this is much faster than an array of texts. */
   #tail = "";

@@ -118,6 +118,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   };
 }
 
+// Bound: `connections.streams`.
 class SocketEndpoint {
   readonly #server: SocketServer;
   readonly #way: WayIn<Spot>;
@@ -340,6 +341,7 @@ class SocketConnection {
   readonly #pipe: Pipe;
   readonly #outbox: Outbox;
   readonly #stopExpiry: () => void;
+  // Bound: `MAX_QUEUED`.
   readonly #queued: string[] = [];
   #queuedSize = 0;
   #isReading = true;

@@ -76,6 +76,7 @@ export class Changes {
    */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
+  // Bound: what handlers announce within `BURST_MS`.
   readonly #burst = new Map<string, Change>();
 
   constructor(ticker: Ticker) {

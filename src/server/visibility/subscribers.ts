@@ -27,6 +27,7 @@ interface Entry {
 export class Subscribers {
   readonly #core: Reporter;
   readonly #server: ChangeNotifier;
+  // Bound: `connections.streams` and `streams.watchedUris`.
   readonly #entries = new Map<string, Entry>();
 
   /** The hooks receive `server`, so that they can announce changes. */

@@ -100,6 +100,7 @@ class PgLink implements PostgresLink {
   readonly losesSilently = false;
   readonly #pool: PgPool;
   /** The connections in use, each with a function that closes the connection. */
+  // Bound: the size of the pool.
   readonly #inUse = new Map<PgClient, () => void>();
 
   constructor(pool: PgPool, timeoutMs: number) {

@@ -132,6 +132,7 @@ class PostgresEngine implements StoreEngine {
   /** Identifies this engine in its notifications. */
   readonly #id = crypto.randomUUID();
   /** The names of logs whose new entries are still to be announced. */
+  // Bound: `store.operations`.
   readonly #rung = new Set<string>();
   #ringing?: Promise<void>;
   #installing?: Promise<void>;

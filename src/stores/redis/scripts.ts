@@ -7,6 +7,7 @@
  */
 
 /** The digests of scripts, each computed when its script first runs. */
+// Bound: one per script.
 const digests = new Map<string, Promise<string>>();
 
 /** Returns the SHA-1 of a script in hexadecimal digits, by which Redis finds a script that it has run before. */

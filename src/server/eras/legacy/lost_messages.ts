@@ -28,6 +28,7 @@ export class LostMessages {
   /** Identifies this process in session ids and question ids. */
   readonly instance: string = crypto.randomUUID().slice(0, 8);
   readonly #start: number;
+  // Bound: one per kind of message.
   readonly #warned = new Set<Lost>();
   #hasEvicted = false;
 

@@ -33,6 +33,7 @@ interface Early {
 /** Maximum number of messages that wait for the response to `initialize`. */
 const MAX_EARLY = 8;
 
+// Bound: one per connection.
 export class PipedSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;

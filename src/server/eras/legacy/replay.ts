@@ -206,6 +206,7 @@ export class Streams {
    */
   readonly hasPriming: boolean;
   readonly #core: Core;
+  // Bound: `replay.events`, and `connections.streamsPerClient` for streams without events.
   readonly #streams = new Map<string, Stream>();
   readonly #account: Account;
   /** The memory charged for the kept events. */
@@ -220,6 +221,7 @@ export class Streams {
    * client's share of `connections.streams` limits their number, because a new connection takes a stream without a
    * connection.
    */
+  // Bound: `connections.streamsPerClient`.
   #own: Stream[] = [];
 
   constructor(core: Core, hasPriming: boolean, account: Account, shared?: SharedSession) {

@@ -33,6 +33,7 @@ interface QuestionIds {
 /** The pending requests to a session's client. */
 export class ServerRequests {
   readonly #core: Core;
+  // Bound: `calls.running`, because a handler waits for each request.
   readonly #waiting = new Map<string | number, Waiting>();
   readonly #ids?: QuestionIds;
   /** Number of responses whose sender is being checked. */

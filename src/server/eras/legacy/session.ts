@@ -70,6 +70,7 @@ interface Adding {
  * The sessions of all endpoints of a server. The endpoints share one table, so that each limit applies to the whole
  * server.
  */
+// Bound: `connections.sessions`, `sessions.ended`, and `calls.running` for requests that end a session.
 class SessionTable {
   /** Sessions in memory, by id. The least recently used session is first. */
   readonly known: Map<string, HttpSession> = new Map();

@@ -203,6 +203,7 @@ class Subscription {
   readonly #idText: string;
   readonly #notify: (text: string, key?: string) => void;
   readonly #onChange = (change: Change): void => this.#handleChange(change);
+  // Bound: `streams.watchedUris`.
   readonly #stops: (() => void)[] = [];
   #ended?: (result: Result | undefined) => void;
 

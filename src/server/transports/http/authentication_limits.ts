@@ -29,6 +29,7 @@ export class AuthenticationLimits {
   readonly #pot: Pot;
   readonly #timeoutMs: number;
   /** For each wait, a function that ends the wait with an error. */
+  // Bound: the pot, which counts each wait.
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 

@@ -42,6 +42,7 @@ export class EventStreams {
   readonly ticker: Ticker;
   /** Milliseconds between two checks. Each check covers all streams. */
   readonly checkIntervalMs: number;
+  // Bound: `connections.streams`, and `calls.running` for streams that respond to calls.
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
     for (const stream of this.#open) stream.check(now);

@@ -55,6 +55,7 @@ export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
+  // Bound: `request.allBodiesBytes`.
   readonly #reading = new Set<IncomingBody>();
   readonly #arriving: Aging<IncomingBody>;
 

@@ -109,6 +109,7 @@ export class PathRouter {
    */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
+  // Bound: `endpoints.open` and `endpoints.making`.
   readonly #entries = new Map<string, Entry>();
   /** The pot that counts the paths whose server is in memory. */
   readonly #made: Pot;

@@ -36,6 +36,7 @@ export class RequestBodies {
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<SmallBody>;
+  // Bound: `memory.bytes`.
   readonly #slow = new Set<SmallBody>();
   /**
    * The turns of bodies over {@linkcode HEAVY} bytes. The code that parses and runs a body must call `pause` and `end`.

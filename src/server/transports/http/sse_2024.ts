@@ -142,6 +142,7 @@ class SseStreams {
   readonly #path: string;
   readonly #messages: string;
   /** The open streams, by their unguessable ids. */
+  // Bound: `connections.streams`.
   readonly #open = new Map<string, OpenStream>();
 
   constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {

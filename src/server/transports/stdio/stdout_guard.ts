@@ -67,7 +67,9 @@ type Print = (...data: readonly unknown[]) => unknown;
 
 /** Returns replacements for the methods that do not simply print their arguments. */
 function redirectConsole(print: Print): Readonly<Record<string, Print>> {
+  // Bound: the labels in the author's code.
   const counts = new Map<string, number>();
+  // Bound: the labels in the author's code.
   const starts = new Map<string, number>();
   const toLabel = (label: unknown) => label === undefined ? "default" : String(label);
 

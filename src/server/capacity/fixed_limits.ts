@@ -372,9 +372,8 @@ export interface FixedLimits {
     readonly failuresPerPeer: number;
     /**
      * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
-     * minute. Requests with the same password, which share one check, count once. Names that differ only in case, accents
-     * or white space count as one name. An IPv6 /56 network counts as one address. The bound does not apply to unknown
-     * addresses.
+     * minute. Requests that share one check count once. Names that differ only in case, accents or white space count as
+     * one name. An IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
      *
      * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
      * anyone could then lock out the user.
@@ -395,13 +394,11 @@ export interface FixedLimits {
      */
     readonly delayed: number;
     /**
-     * Number of requests from one address that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`, or for
-     * the check of another request with the same credentials.
+     * Number of requests from one address that wait as for `auth.delayed`.
      *
      * Reason: clients at one address must not be able to use up `auth.delayed`.
      *
-     * Exceeded: HTTP 429 with `Retry-After`, code -31429. A request with the same credentials as another request counts
-     * towards `auth.runningPerPeer` instead.
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
      */
     readonly delayedPerPeer: number;
     /**

@@ -29,6 +29,7 @@ export {
   toReachable,
 } from "./server/transports/http/listen.ts";
 export { copyRequest, fetchFrom, type Visit } from "./server/transports/http/request_copy.ts";
+export { reportRejections } from "./server/rejections.ts";
 export { guardConsole } from "./server/transports/stdio/stdout_guard.ts";
 
 /** A server and its path. A mount has one endpoint for each of its servers. */

@@ -1,7 +1,7 @@
 /**
  * `mcp serve`, the default command: serves a file, a config file, a folder, or the demonstration.
  */
-import { guardConsole, listEndpoints } from "../host.ts";
+import { guardConsole, listEndpoints, reportRejections } from "../host.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
 import { formatError } from "../core/kit/error_log.ts";
@@ -130,6 +130,7 @@ async function serveTarget(args: Args): Promise<void> {
   if (!await start(whole, target, closed)) return;
   if (http && address) {
     const served = await http.serveHttp(server, target, { ...address, params, isChosen });
+    reportRejections(server);
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
     // The last responses may not have been sent completely. Limit the wait, because clients may not read the responses.
     return await deadline(served.stop(), { ms: STOP_MS, onTimeout: () => {} });
@@ -139,6 +140,7 @@ async function serveTarget(args: Args): Promise<void> {
     const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
     console.error(await toStdioNotice(target, options));
   }
+  reportRejections(server);
   const run = () => serveStdio(server, { signal: closed, pathParams: params, exit: false });
   await (params ? withAction(`Cannot serve ${choice.target}`, run) : run());
   await whole.close();

@@ -229,16 +229,25 @@ export interface ProcessGlobal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly execPath: string;
+  readonly execArgv: readonly string[];
   /** Not readonly, because the stdout guard replaces this property on Bun. */
   stdout: { readonly columns?: number };
   readonly stderr: { readonly columns?: number; write(text: string): unknown };
   exit(code: number): never;
   cwd(): string;
   on(event: string, listener: () => void): void;
+  on(event: "unhandledRejection", listener: (reason: unknown) => void): void;
   off(event: string, listener: () => void): void;
+  off(event: "unhandledRejection", listener: (reason: unknown) => void): void;
+  listeners(event: string): readonly object[];
+  getBuiltinModule(name: "async_hooks"): AsyncHooksModule;
   getBuiltinModule(name: "fs"): FsModule;
   getBuiltinModule(name: "dns"): DnsModule;
   getBuiltinModule(name: "net"): NetModule;
+}
+
+export interface AsyncHooksModule {
+  readonly AsyncLocalStorage: new <T>() => { run<R>(value: T, run: () => R): R; getStore(): T | undefined };
 }
 
 export interface DnsModule {
@@ -260,6 +269,7 @@ export interface AddressList {
 
 /** The parts of Node's `process` that the library uses. */
 export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
+  readonly version: string;
   readonly argv: readonly string[];
   readonly stdin: NodeReadable;
   readonly stdout: NodeOutput;

@@ -119,9 +119,9 @@ class JsonLog implements Observer {
     return this.#log("refused", level, { method, reason, status, code, limit, message, ...toCaller(event) });
   }
 
-  fault({ id: errorId, error, server, method, subject }: FaultEvent): unknown {
+  fault({ id: errorId, error, server, method, subject, isUnawaited }: FaultEvent): unknown {
     const place = { server, method, name: method ? toTarget({ method, subject }) : subject };
-    return this.#log("fault", "error", { ...place, errorId, ...this.#describe(error) });
+    return this.#log("fault", "error", { ...place, errorId, isUnawaited, ...this.#describe(error) });
   }
 
   limit({ limit, handler, client }: LimitEvent): unknown {

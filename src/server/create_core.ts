@@ -14,7 +14,7 @@ import { seesLists } from "./call/middleware.ts";
 import type { Unlayered } from "./engine/layers.ts";
 import { combineObservers } from "./call/combined_observer.ts";
 import type { SharedState } from "./engine/store.ts";
-import type { Observer } from "./call/observer.ts";
+import type { FaultPlace, Observer } from "./call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** The options of a server without its handlers. The servers of all concrete paths share these options. */
@@ -101,9 +101,9 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
 /**
  * Reports an unexpected error to the observer, and returns the error for the client, which contains only an error id.
  */
-function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+function report(core: Core, error: unknown, { method, subject, isUnawaited }: FaultPlace = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
-  const event = { id, error, server: core.info.name, method, subject };
+  const event = { id, error, server: core.info.name, method, subject, ...isUnawaited && { isUnawaited } };
   core.observer.fault?.(event);
   core.development?.fault(event);
   core.observing?.reachBy(error);

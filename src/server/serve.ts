@@ -17,6 +17,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
+import { reportRejections } from "./rejections.ts";
 import type { Server } from "./server.ts";
 import { fetchFrom } from "./transports/http/request_copy.ts";
 import {
@@ -93,6 +94,10 @@ const STOP_MS = 1000;
  * Creates the server's services, and then serves the server over HTTP. Do not call `serve` in a file that `deno serve`,
  * `bun` or `mcp serve` runs, because these commands already listen for requests.
  *
+ * While the server is served, a promise that is rejected and that no code awaits does not end the process.
+ * `observer.fault` receives the rejection, unless your program has its own listener for such rejections, or runs with
+ * Node's flag `--unhandled-rejections`. An uncaught exception still ends the process.
+ *
  * SIGINT and SIGTERM call `close()`. After the server has closed, the process ends with code 0 as soon as nothing else
  * keeps it running, and after 3 seconds in any case. A second signal ends the process immediately, with code 130 or
  * 143.
@@ -120,6 +125,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
     .catch((error) => {
       throw fail(explainListenError(error, address, REMEDIES), error);
     });
+  const endReports = reportRejections(server);
   const heard = signals ? listenToSignals() : undefined;
   const { promise: finished, resolve } = Promise.withResolvers<void>();
   const onAbort = () => void close();
@@ -139,6 +145,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
       await server.close();
     } finally {
       await stop(listener);
+      endReports();
       heard?.forget();
       if (heard?.signal.aborted) exitSoon();
     }

@@ -38,6 +38,7 @@ const TESTED = [
 const PROCESSES = [
   "tests/cli/auth_test.ts",
   "tests/cli/bridge_test.ts",
+  "tests/cli/rejections_test.ts",
   "tests/cli/inspector/sign_in_test.ts",
   "tests/cli/sign_in/",
   "tests/examples/sign_in_test.ts",

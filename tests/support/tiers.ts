@@ -54,6 +54,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
   "tests/search/hostile_test.ts": "asks a search ten thousand questions",
+  "tests/serve/rejections_test.ts": "starts processes on each runtime",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/web/browser_test.ts": "opens a browser",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",

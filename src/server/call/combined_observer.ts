@@ -141,11 +141,12 @@ function check(observer: Observer): void {
 const PART = /^(service|extension) "/;
 
 /** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
-function printEvent({ id, error, server, method, subject }: FaultEvent): void {
+function printEvent({ id, error, server, method, subject, isUnawaited }: FaultEvent): void {
   // Do not quote the subjects of services and extensions, because their names are already quoted.
   const about = subject && !PART.test(subject) ? quote(subject) : subject;
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
-  printFault(`${id} in ${place}`, error);
+  const hint = isUnawaited ? ", in a promise that no code awaits" : "";
+  printFault(`${id} in ${place}${hint}`, error);
 }
 
 /** Prints a store event, such as `Error in the store during get (degraded):`. */

@@ -5,7 +5,7 @@ import type { McpError } from "../../core/protocol/errors.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Lives } from "./lives.ts";
-import type { Observer } from "./observer.ts";
+import type { FaultPlace, Observer } from "./observer.ts";
 import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
 import type { Ticker } from "../../core/timers.ts";
 
@@ -14,7 +14,7 @@ export interface ContainerParts {
   readonly ticker: Ticker;
   readonly observer?: Observer;
   /** Reports an unexpected error. Returns the error that the client receives. */
-  report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
+  report(error: unknown, about?: FaultPlace): McpError;
 }
 
 /** State that all calls to one endpoint share, with a reference to the endpoint's container. */

@@ -211,7 +211,15 @@ export interface FaultEvent {
   readonly method?: string;
   /** The failed tool's or prompt's name, the resource's URI, or the service, such as `service "db"`. */
   readonly subject?: string;
+  /**
+   * `true` if the error is the rejection of a promise that no code awaits. No client received an error. `method` and
+   * `subject` name the call that has created the promise, if known.
+   */
+  readonly isUnawaited?: boolean;
 }
+
+/** Where an unexpected error occurred. */
+export type FaultPlace = Pick<FaultEvent, "method" | "subject" | "isUnawaited">;
 
 /** A session that was created, resumed or ended. */
 export interface SessionEvent extends EventSource {
@@ -458,7 +466,7 @@ export interface Reporter {
   /** Builds events. `undefined` if the server has no observer, or if the code is not loaded yet. */
   observing?: Observing;
   /** Passes an unexpected error to the observer. Returns the error that the client receives. */
-  report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
+  report(error: unknown, about?: FaultPlace): McpError;
 }
 
 /** A {@linkcode RefusedEvent} without the fields that the source of the request determines. */

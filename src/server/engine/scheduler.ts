@@ -9,6 +9,7 @@ import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Account, Accounts, Pot, Start } from "../capacity/account.ts";
 import type { Call, Deferred } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
+import { current } from "../call/current_call.ts";
 import type { Core } from "./core.ts";
 import type { Executor, Outcome, Runner } from "../visibility/feature.ts";
 import { compose, type Middleware } from "../call/middleware.ts";
@@ -362,6 +363,11 @@ export class Scheduler implements Executor {
 
   /** Runs a call through the layers of extensions and the middleware. Takes no slot and sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
+    const { storage } = current;
+    return storage ? storage.run(call, () => this.#runWithin(call, runner)) : this.#runWithin(call, runner);
+  }
+
+  #runWithin(call: Call, runner: Runner): Result | Promise<Result> {
     if (runner.within) return runner.within(call, runner, this);
     return this.invoke ? this.invoke(call, runner) : runner.run(call);
   }

@@ -1,10 +1,12 @@
 /**
  * Imports a user's file, and explains why a file cannot be loaded.
  */
+import { hasErrorCode } from "../core/kit/error_code.ts";
 import { toPrintable } from "../core/kit/printable.ts";
 import { CliError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
+import { toFilePath } from "./target_url.ts";
 
 /** Milliseconds after which the command prints that a file is still loading. */
 const NOTICE_MS = 5000;
@@ -30,6 +32,14 @@ function toRemedy(url: string): string {
   if (url.startsWith("file:")) return "Fix the file.";
   if (!/^https?:/i.test(url)) return "Check the name.";
   return "Name a file. To use a server that runs at this URL, use the call, inspect or doctor command.";
+}
+
+/** Explains an error about a file that Deno may not read. With the package from npm, Deno says that there is no file. */
+async function findUnreadable(error: unknown, url: string): Promise<string | undefined> {
+  if (!hasErrorCode(error) || error.code !== "ERR_MODULE_NOT_FOUND" || !url.startsWith("file:")) return;
+  const path = toFilePath(url);
+  if (platform.mayRead(path)) return;
+  return (await importModule<typeof import("./permissions.ts")>("./permissions.ts")).explainUnreadable(path);
 }
 
 /**
@@ -60,7 +70,7 @@ export async function importFile<T>(
     const { explainLoadError } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
     const { findModuleRemedy } = await importModule<typeof import("./module_type.ts")>("./module_type.ts");
     const { findImportRemedy } = await importModule<typeof import("./own_imports.ts")>("./own_imports.ts");
-    const known = await findModuleRemedy(error, url).catch(() => undefined) ??
+    const known = await findUnreadable(error, url) ?? await findModuleRemedy(error, url).catch(() => undefined) ??
       await findImportRemedy(error).catch(() => undefined);
     throw new CliError(
       `Cannot load ${target}: ${explainLoadError(error, { known, file: toRemedy(url), packages: PACKAGES })}`,

@@ -40,9 +40,9 @@ function loadCommands(): Promise<readonly Command[]> {
 
 /**
  * Runs the command line and exits the process. The exit code is 2 for a usage or configuration error, and otherwise the
- * command's exit code.
+ * command's exit code. `prepare` runs first.
  */
-export async function main(): Promise<void> {
+export async function main(prepare?: () => Promise<void>): Promise<void> {
   platform.onIdle(() => {
     console.error(
       "Cannot continue: the loaded modules wait for each other; look for circular imports between modules with " +
@@ -51,10 +51,11 @@ export async function main(): Promise<void> {
     platform.exit(2);
   });
   try {
+    await prepare?.();
     platform.exit(await run(platform.args) ?? 0);
   } catch (error) {
     if (!(error instanceof CliError)) {
-      const missing = error instanceof Error ? await explainPermission(error.message) : undefined;
+      const missing = error instanceof Error ? (await loadPermissions())?.explainPermission(error.message) : undefined;
       if (missing !== undefined) {
         console.error(toPrintable(`Cannot continue: ${missing}`));
         return platform.exit(2);
@@ -70,15 +71,16 @@ export async function main(): Promise<void> {
       console.error(toPrintable(`Cannot continue: ${toState(error)}; check the path and its permissions`));
       return platform.exit(2);
     }
+    const text = platform.runtime === "deno" ? (await loadPermissions())?.explainWithin(error.message) : undefined;
     // Escape the message, because it may contain text from a server, or from a file by another author.
-    console.error(toPrintable(error.message) + (error instanceof UsageError ? await explainHelp() : ""));
+    console.error(toPrintable(text ?? error.message) + (error instanceof UsageError ? await explainHelp() : ""));
     platform.exit(error.exitCode);
   }
 }
 
-async function explainPermission(message: string): Promise<string | undefined> {
+async function loadPermissions(): Promise<typeof import("./permissions.ts") | undefined> {
   try {
-    return (await importModule<typeof import("./permissions.ts")>("./permissions.ts")).explainPermission(message);
+    return await importModule<typeof import("./permissions.ts")>("./permissions.ts");
   } catch {
     // Print only the first error, because it explains more than the error of this import.
   }

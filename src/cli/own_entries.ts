@@ -8,8 +8,16 @@ import { NAME } from "./version.ts";
 /** Whether this package is installed in a folder or in one of its parent folders. */
 export function isInstalled(folder: string): boolean {
   const { existsSync } = process.getBuiltinModule("fs");
+  const exists = (url: URL) => {
+    try {
+      return existsSync(url);
+    } catch {
+      // Deno may not read the folder. This copy of the package serves as well as an installed copy.
+      return false;
+    }
+  };
   for (let at = new URL("file://" + encodeURI(folder.replaceAll("\\", "/")) + "/");; at = new URL("..", at)) {
-    if (existsSync(new URL(`node_modules/${NAME}/package.json`, at))) return true;
+    if (exists(new URL(`node_modules/${NAME}/package.json`, at))) return true;
     if (at.pathname === "/" || at.href === new URL("..", at).href) return false;
   }
 }

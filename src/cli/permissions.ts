@@ -1,6 +1,7 @@
 /**
  * The Deno permissions of an installed server.
  */
+import { type DeniedAccess, findDeniedAccess } from "../core/kit/denied_access.ts";
 import { CliError } from "./cli_error.ts";
 
 /** The kinds of permissions that options and config files can grant. */
@@ -32,15 +33,26 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
 }
 
 /**
- * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag if there
- * is no terminal to prompt in. Returns `undefined` for any other message.
+ * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag's value.
+ * Returns `undefined` for any other message.
  */
 export function explainPermission(message: string): string | undefined {
-  const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];
-  if (state === undefined || kind === undefined) return;
-  // For port 0, suggest all ports of the host, because the system chooses the actual port. For a value with a comma,
-  // suggest all values, because Deno separates values at commas.
-  const allowed = kind === "net" ? value?.replace(/:0$/, "") : value;
-  const flag = allowed && !allowed.includes(",") ? `--allow-${kind}=${allowed}` : `--allow-${kind}`;
-  return `${state}; run the command again with ${/\s/.test(flag) ? `'${flag}'` : flag}, or with -A for all permissions`;
+  const denied = findDeniedAccess(message);
+  return denied && message.startsWith(denied.message) ? toRemedy(denied) : undefined;
+}
+
+/** Replaces Deno's message in the text of an error with an explanation. */
+export function explainWithin(text: string): string {
+  const denied = findDeniedAccess(text);
+  // An explained message has another remedy, and ends with its state.
+  return denied && denied.message !== denied.state ? text.replace(denied.message, () => toRemedy(denied)) : text;
+}
+
+/** Explains that Deno may not read a file. */
+export function explainUnreadable(path: string): string | undefined {
+  return explainPermission(`Requires read access to "${path}"`);
+}
+
+function toRemedy({ state, flag }: DeniedAccess): string {
+  return `${state}; run the command again with ${flag}, or with -A for all permissions`;
 }

@@ -3,6 +3,8 @@
  * therefore not import the package by name, unless the user has installed the package. The program resolves such
  * imports to its own copy of the package.
  */
+import { findDeniedAccess } from "../core/kit/denied_access.ts";
+import { CliError } from "./cli_error.ts";
 import { main } from "./main.ts";
 import { isInstalled, listEntries } from "./own_entries.ts";
 import { bun } from "./runtime_globals.ts";
@@ -40,8 +42,25 @@ async function resolveToSelf(): Promise<void> {
   });
 }
 
+/**
+ * Prepares the imports of the user's file.
+ *
+ * @throws {CliError} if Deno may not read the package.
+ */
+async function prepare(): Promise<void> {
+  try {
+    await resolveToSelf();
+  } catch (error) {
+    if (!(error instanceof Error) || !findDeniedAccess(error.message)) throw error;
+    const folder = decodeURIComponent(new URL(".", import.meta.url).pathname).replace(/(\/@x\/mcp)\/.*$/, "$1");
+    throw new CliError(
+      "Cannot start the CLI: Deno has no permission to read the files of the package; run the command again with -A, " +
+        `or with --allow-read=${folder}`,
+    );
+  }
+}
+
 /** Runs the command line with the imports of the package resolved to this copy. */
 export async function startProgram(): Promise<void> {
-  await resolveToSelf();
-  await main();
+  await main(prepare);
 }

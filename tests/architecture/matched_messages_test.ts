@@ -20,6 +20,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/cli/pack/bundle.ts": "errors of the bundlers of Deno and Bun",
   "src/cli/permissions.ts": "permission errors of Deno",
   "src/hand_over.ts": "permission errors of Deno",
+  "src/core/kit/denied_access.ts": "permission errors of Deno",
   "src/core/kit/stack.ts": "the stack that a runtime builds from a message",
   "src/observe/json_log.ts": "the stack that a runtime builds from a message",
   "src/ready/http_request.ts": "network errors of Deno, Bun and Node",

@@ -383,6 +383,8 @@ testProcesses("Deno: the error for a missing permission names the cause and the 
       [`install ${calc} --client cursor --allow-none`, sentence('"HOME"', "--allow-env=HOME", "-A")],
       ["new weather", sentence("weather.ts:", '"/weather.ts"', "--allow-read=/weather.ts")],
       ["call -- deno", sentence("deno:", '"deno"', "--allow-run=deno")],
+      [`${root}gone.jsonc`, sentence("gone.jsonc:", `--allow-read=${root}gone.jsonc`, "-A")],
+      [`check ${root}examples`, sentence("examples:", `--allow-read=${root}examples`, "-A")],
     ]
   ) {
     const third = await run([...words, ...command.split(" ")], { cwd: "/" });

@@ -64,8 +64,7 @@ Deno.test({
   },
 });
 
-const explained =
-  "an import of an unknown entry point or name of the package is explained, and syntax that Node refuses";
+const explained = "errors in a file are explained: unknown imports, syntax of Node, and permissions of Deno";
 
 Deno.test({
   ...isDeno ? needs(explained, missing) : { name: explained, ignore: true },
@@ -97,6 +96,22 @@ Deno.test({
         "namespace.ts": ["namespace N { export const a = 1; }\nexport default N;", "namespace"],
         "imports.ts": ['import "./enum.ts";\nexport default 1;', "as const"],
       };
+      await t.step("deno explains a missing permission", async () => {
+        for (const cwd of [empty, installed.replace(/\/node_modules\/.*/, "")]) {
+          await Deno.writeTextFile(`${cwd}/server.ts`, SERVER);
+          const check = (...flags: string[]) =>
+            run(["deno", "run", "--no-prompt", "--quiet", ...flags, `${installed}/bin.js`, "check", "server.ts"], {
+              cwd,
+            });
+          const none = await check();
+          assertEquals([none.code, none.stdout], [2, ""], none.stderr);
+          const flag = `--allow-read=${installed}`;
+          assertStringIncludes(none.stderr.replace(flag, "FLAG"), sentence("FLAG"));
+          const some = await check(flag);
+          assertEquals([some.code, some.stdout], [2, ""], some.stderr);
+          assert(some.stderr.includes(`--allow-read=${cwd}/server.ts`), some.stderr);
+        }
+      });
       await t.step("node explains syntax that it does not compile", async () => {
         for (const [file, [text, remedy]] of Object.entries(syntax)) {
           await Deno.writeTextFile(`${empty}/${file}`, text);

@@ -2,9 +2,10 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { until } from "../support/behaviour.ts";
+import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { root, type Running, start } from "../support/processes.ts";
+import { root, run, type Running, start } from "../support/processes.ts";
 import { readReply } from "../support/requests.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
@@ -142,5 +143,24 @@ Deno.test({
     const { code, stderr } = await running.finished;
     assertEquals(code, 1);
     assertStringIncludes(stderr, sentence("program", "--allow-net=127.0.0.1:3999"));
+  },
+});
+
+const FOLDER = `import { createServer } from "@x/mcp";
+import { folder } from "@x/mcp/handlers";
+import { serve as start } from "@x/mcp/serve";
+const docs = folder({ path: "./docs", uri: "docs://", name: "docs" });
+await start(createServer({ name: "reader", version: "1.0.0", handlers: [docs] }), { port: 0 });`;
+
+Deno.test({
+  name: "if Deno lacks a permission for a part of the server, the error names the part and the permission",
+  ignore,
+  async fn() {
+    await withFiles({ "reader.ts": FOLDER, "docs/a.md": "a" }, async (cwd) => {
+      const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", `${cwd}/reader.ts`];
+      const { code, stderr } = await run(words, { cwd });
+      assertEquals(code, 1, stderr);
+      assertStringIncludes(stderr, sentence("reader", "folder", "--allow-read=./docs"));
+    });
   },
 });

@@ -1,6 +1,7 @@
 /**
  * Creates the core of a server from its options.
  */
+import { toFrozen } from "../core/kit/frozen.ts";
 import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
 import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Authentication } from "./engine/auth.ts";
@@ -40,8 +41,8 @@ export function createCore(
     ...own,
     callers: new CallerWatch(own.ticker),
     createdAt: own.ticker.clock.date(),
-    identity: { name, version, title, description, websiteUrl, icons },
-    info: { name, version },
+    identity: toFrozen({ name, version, title, description, websiteUrl, icons }),
+    info: toFrozen({ name, version }),
     instructions,
     limits,
     ttlMs,

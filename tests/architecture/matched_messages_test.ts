@@ -21,6 +21,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/cli/permissions.ts": "permission errors of Deno",
   "src/hand_over.ts": "permission errors of Deno",
   "src/core/kit/denied_access.ts": "permission errors of Deno",
+  "src/core/kit/frozen_error.ts": "type errors of V8 and JavaScriptCore",
   "src/core/kit/stack.ts": "the stack that a runtime builds from a message",
   "src/observe/json_log.ts": "the stack that a runtime builds from a message",
   "src/ready/http_request.ts": "network errors of Deno, Bun and Node",

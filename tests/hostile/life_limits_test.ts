@@ -862,6 +862,9 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "replay.callsBytes": undefined,
   // tests/behaviour/handshake_test.ts tests this limit.
   "sessions.clientInfoBytes": undefined,
+  // Tests in tests/search/ check these limits, which no request exceeds: more words are ignored.
+  "search.words": undefined,
+  "search.bytes": undefined,
   // tests/stores/client_shares_test.ts tests this limit.
   "store.operations": undefined,
   async "calls.pageItems"() {

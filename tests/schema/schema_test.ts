@@ -134,14 +134,17 @@ Deno.test("schema: the JSON Schema is created once, when it is first needed", ()
   assertEquals(compileSchema(schema, output).json(), { made: 2 });
 });
 
-Deno.test("schema: a raw JSON Schema is listed unchanged", () => {
+Deno.test("schema: a raw JSON Schema is listed unchanged, as a frozen copy", () => {
   const schema = {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     type: "object",
     "x-more": { y: [1] },
     additionalProperties: false,
   };
-  assertStrictEquals<JsonSchema>(compileSchema(schema, input).json(), schema);
+  const compiled = compileSchema(schema, input);
+  assertEquals<JsonSchema>(compiled.json(), schema);
+  assertStrictEquals(compiled.json(), compiled.json());
+  assertEquals([Object.isFrozen(compiled.json()["x-more"]), Object.isFrozen(schema["x-more"])], [true, false]);
 });
 
 Deno.test("schema: an input schema must accept objects, and a union of objects is listed with the type object", () => {

@@ -1,6 +1,7 @@
 /**
  * Compiles schemas of any form to a JSON Schema and a validator.
  */
+import { toFrozen } from "../kit/frozen.ts";
 import { LazyModule } from "../protocol/lazy_module.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
@@ -85,7 +86,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     let json: JsonSchema | undefined;
     if (!standard.jsonSchema) write(schema);
     made = {
-      json: () => json ??= toRoot(write(schema)),
+      json: () => json ??= toFrozen(toRoot(write(schema))),
       validate(value) {
         const result = standard.validate(value);
         return isPromiseLike(result) ? Promise.resolve(result).then(toChecked) : toChecked(result);
@@ -160,7 +161,7 @@ function compileShape(
   },
 ): CompiledSchema {
   const parts = Object.entries(shape);
-  const json = gatherDefs({
+  const json = toFrozen(gatherDefs({
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
       // Rewrite references to the root of the part, because that root is now a property of the object.
@@ -172,7 +173,7 @@ function compileShape(
       // In an output, a property with a default is always present.
       return issues || use === "output" && value !== undefined ? name : [];
     }),
-  });
+  }));
   return {
     json: () => json,
     validate: async (value) => toChecked(await (await lazySchemaChecks.load()).validateShape(shape, value)),
@@ -187,11 +188,12 @@ export const lazySchemaChecks: LazyModule<typeof import("./schema_checks.ts")> =
   import("./schema_checks.ts")
 );
 
-function compileJson(inspected: Inspected, json: JsonSchema): CompiledSchema {
+function compileJson(inspected: Inspected, root: JsonSchema): CompiledSchema {
+  let json: JsonSchema | undefined;
   const reader = new LazyModule(async () => (await lazySchemaChecks.load()).createReader(inspected, toProblem));
   return {
     isRaw: true,
-    json: () => json,
+    json: () => json ??= toFrozen(root),
     validate: (value) => reader.loaded ? reader.loaded(value) : reader.load().then((check) => check(value)),
   };
 }

@@ -147,11 +147,16 @@ export function compose<A extends readonly unknown[]>(
       }),
     last,
   );
-  return (call, ...rest) => check(call, run(call, ...rest));
+  return (call, ...rest) => check(call, () => run(call, ...rest));
 }
 
-async function check(call: Call, running: Result | Promise<Result>): Promise<Result> {
-  const result = await running;
+async function check(call: Call, run: () => Result | Promise<Result>): Promise<Result> {
+  let result;
+  try {
+    result = await run();
+  } catch (error) {
+    throw error instanceof TypeError ? (await lazyWireCheck.load()).explainFrozen(call, error) : error;
+  }
   const { checkMiddleware } = lazyWireCheck.loaded ?? await lazyWireCheck.load();
   return checkMiddleware(call, result);
 }

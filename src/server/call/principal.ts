@@ -1,6 +1,7 @@
 /**
  * Validates and copies principals. A principal contains the facts about a caller that the author's code returns.
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
@@ -56,7 +57,7 @@ interface Fields {
 function toFields(given: unknown): Fields | undefined {
   if (!isObject(given) || isPromiseLike(given)) return;
   const { id, scopes, expiresAt, ...facts } = given;
-  return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts) };
+  return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts, refuseContainer) };
 }
 
 // Stops at the first entry that is not a string. Otherwise a sparse list with a billion holes would be copied.
@@ -96,34 +97,8 @@ export function copyPrincipal<P extends Principal>(principal: P, change?: { read
   return copy;
 }
 
-/**
- * Copies plain objects and arrays at all depths, and freezes the copies. Uses a loop instead of recursion, because
- * claims may be deeply nested.
- */
-function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const copies = new Map<object, Record<string, unknown> | unknown[]>();
-  const toCopy = (from: unknown): unknown => {
-    if (typeof from !== "object" || from === null) return from;
-    if (from instanceof Date) return new Date(from);
-    if (from instanceof Map || from instanceof Set) throw new Container();
-    if (!isPlain(from)) return from;
-    const copied = copies.get(from);
-    if (copied) return copied;
-    const copy = Array.isArray(from) ? [] : {};
-    copies.set(from, copy);
-    return copy;
-  };
-  const root = toCopy(value);
-  // The loop also visits entries that are added to the map while it runs.
-  for (const [from, copy] of copies) {
-    for (const [name, each] of Object.entries(from)) {
-      // Define the property, because an assignment to `__proto__` would replace the prototype.
-      Object.defineProperty(copy, name, { value: toCopy(each), enumerable: true, configurable: true, writable: true });
-    }
-    if (Array.isArray(from) && Array.isArray(copy)) copy.length = from.length;
-  }
-  for (const copy of copies.values()) Object.freeze(copy);
-  return root as Readonly<Record<string, unknown>>; // The cast is safe, because the root is a copy of an object.
+function refuseContainer(value: object): void {
+  if (value instanceof Map || value instanceof Set) throw new Container();
 }
 
 /**
@@ -132,9 +107,4 @@ function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<str
  */
 class Container extends Error {
   override readonly message = "it contains a Map or a Set, which handlers could change; use a list or an object";
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return Array.isArray(value) || prototype === Object.prototype || prototype === null;
 }

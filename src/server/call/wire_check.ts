@@ -2,6 +2,7 @@
  * Checks values of the server's author before they are sent, because strict clients refuse a whole list or result that
  * contains a member of a wrong type. Loaded when the author's code first returns such a value.
  */
+import { isFrozenError } from "../../core/kit/frozen_error.ts";
 import { quote, ResultError } from "../../core/protocol/errors.ts";
 import { isObject, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import { describeEntry, describeMisfits, findList, fitEntries, fitResult } from "../../core/protocol/wire.ts";
@@ -43,6 +44,19 @@ export function checkMiddleware(call: Call, result: unknown): Result | Promise<R
   const check = () => checkResult(call, result, "middleware");
   // Slow guards may still check messages that the middleware has not awaited.
   return call.guard ? call.guard.said().then(check) : check();
+}
+
+/** Adds the remedy to the error of middleware that has changed a part of a result that all callers get. */
+export function explainFrozen({ method }: Call, error: unknown): unknown {
+  const list = findList(method);
+  if (!isFrozenError(error) || !list && !/^(initialize|server\/discover)$/.test(method)) return error;
+  const entry = list === "resourceTemplates" ? "template" : list?.slice(0, -1);
+  const copy = entry ? `{ ...${entry}, description }` : "{ ...result, instructions }";
+  return new TypeError(
+    `Cannot change the result of ${method} in middleware: all callers get the same objects, which are frozen; ` +
+      `return a copy, such as ${copy}`,
+    { cause: error },
+  );
 }
 
 /** Fast path: tests whether a value is the result of a tool with only text, which needs no further check. */

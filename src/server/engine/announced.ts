@@ -14,7 +14,7 @@ export function canStream({ streams }: Pick<Core, "streams">, { transport }: Pic
 
 /** Adds `logging` to the capabilities of the handlers. Removes what needs streams if the transport has no streams. */
 export function toAnnounced(core: Core, link: Pick<Link, "transport">, capabilities: Announced): Announced {
-  if (canStream(core, link)) return core.can.logging ? { ...capabilities, logging: {} } : capabilities;
+  if (canStream(core, link)) return { ...capabilities, ...core.can.logging && { logging: {} } };
   const { tools, prompts, resources } = capabilities;
   const quiet = { listChanged: false };
   return {

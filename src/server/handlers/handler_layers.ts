@@ -3,6 +3,7 @@
  * against other handlers, and the list of steps. Extensions do not load `layer.ts`, so that a server with an extension,
  * but without other layers, does not contain the code for their steps.
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
@@ -67,7 +68,7 @@ export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "nam
 
 /** Adds the key of a handler, which defaults to its kind and name. */
 export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
-  return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
+  return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about, annotations: toFrozen(about.annotations) };
 }
 
 /** See {@linkcode LayerInternals.apply}. */

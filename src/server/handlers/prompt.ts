@@ -29,6 +29,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
+import { wireOnce } from "../visibility/pagination.ts";
 import { LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
@@ -340,7 +341,10 @@ function define<I extends Schema, S extends Services>(
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
     steps: options.steps,
-    wire: () => ({ ...members, name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
+    wire: wireOnce(() => {
+      const listed = inputs.length ? inputs : undefined;
+      return { ...members, name, title, description, arguments: listed, icons, _meta };
+    }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }

@@ -29,6 +29,7 @@ import { type UseItem, withLayers } from "../engine/layers.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { bindAllow, type Handler, type ListedParts, type Remake } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
+import { wireOnce } from "../visibility/pagination.ts";
 import { withoutUnsafeIcons } from "../engine/icons.ts";
 import { LISTED, withInternals } from "../../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
@@ -596,7 +597,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
-    wire: () => ({
+    wire: wireOnce(() => ({
       ...listed?.members,
       [isTemplate ? "uriTemplate" : "uri"]: key,
       name,
@@ -607,7 +608,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
       icons,
       annotations,
       _meta,
-    }),
+    })),
     list: listPage && (services?.share(listPage) ?? listPage),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),

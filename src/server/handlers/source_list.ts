@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/utilities/pagination
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import { show } from "../../core/known_options.ts";
 import type { Call } from "../call/call.ts";
@@ -86,7 +87,8 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
       if (items.length >= size) return await toPage();
       const range: SourceRange = { cursor, size, before: items };
       const page = await attempt({ core, call, subject, mapError }, () => source.list(call, range));
-      items = items.concat(page.items);
+      // Middleware may otherwise change objects that the author's function returns to every caller.
+      items = items.concat(core.hasMiddleware ? toFrozen(page.items) : page.items);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       cursor = undefined;
     }

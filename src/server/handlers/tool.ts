@@ -40,6 +40,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
+import { wireOnce } from "../visibility/pagination.ts";
 import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
@@ -482,7 +483,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     requires: layers?.requires ?? readRequirements(options.requires, place),
     isKeyed: !!layers?.keyed,
     layers,
-    wire: ({ publishSchema }) => ({
+    wire: wireOnce(({ publishSchema }) => ({
       ...given[LISTED]?.members,
       name,
       title,
@@ -492,7 +493,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       annotations: hints,
       icons,
       _meta: _meta ?? undefined,
-    }),
+    })),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
     invoke: compose(use, layers?.keyed?.(injected, services) ?? injected),
   };

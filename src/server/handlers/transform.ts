@@ -1,6 +1,7 @@
 /**
  * Changes how clients see a handler: its name, description and arguments.
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
@@ -400,7 +401,7 @@ class Table {
     const inner = findValidator(schema, action);
     const original = compileSchema(schema, { use: "input", place: action });
     let json: JsonSchema | undefined;
-    const toJson = () => json ??= this.#changeJson(original.json());
+    const toJson = () => json ??= toFrozen(this.#changeJson(original.json()));
     toJson();
     const validate: Validate = (value, call, format) => {
       if (this.#options.isDeprecated && call) noteDeprecated(call as Call); // The cast is safe, because the caller passes the call.

@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/utilities/pagination
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
@@ -14,11 +15,26 @@ import type { Allow } from "../call/context.ts";
 export interface Entry {
   /** Key of the entry, unique within the list. */
   readonly key: string;
-  /** Returns the entry in the form that clients receive. */
-  readonly wire: (core: FeatureParts) => object;
+  /** Returns the entry in the form that clients receive. See {@linkcode wireOnce}. */
+  readonly wire: Wire;
   readonly allow?: Allow;
   /** Returns the entry for one caller, or `undefined` if the caller may not see the entry. */
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
+}
+
+type Wire = (core: Pick<FeatureParts, "publishSchema">) => object;
+
+/**
+ * Returns a function that creates an entry on first use, and then returns the same frozen object, because all callers get
+ * this object: middleware that changed it for one caller would change it for all of them.
+ */
+export function wireOnce(create: Wire): Wire {
+  let made: { readonly entry: object; readonly publishSchema: unknown } | undefined;
+  return (core) => {
+    const { publishSchema } = core;
+    if (!made || made.publishSchema !== publishSchema) made = { entry: toFrozen(create(core)), publishSchema };
+    return made.entry;
+  };
 }
 
 /** Maximum number of cached variants of one list. Each variant contains the entries that some callers may see. */
@@ -69,7 +85,7 @@ export function createList(
     const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
     if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
     const key = shown.map((entry) => entry ? "1" : "0").join("");
-    const page = selections.get(key) ?? await toPage(0, visible, call);
+    const page = selections.get(key) ?? toFrozen(await toPage(0, visible, call));
     selections.delete(key);
     selections.set(key, page);
     const [oldest] = selections.size > MAX_SELECTIONS ? selections.keys() : [];
@@ -83,9 +99,10 @@ export function createList(
     const page = toPage(from, entries, call);
     // Do not cache the page, because middleware may change the page.
     if (core.hasMiddleware) return page;
-    pages.set(from, page);
-    if (page instanceof Promise) page.then((page) => pages.set(from, page));
-    return page;
+    const shared = page instanceof Promise ? page.then(toFrozen) : toFrozen(page);
+    pages.set(from, shared);
+    if (shared instanceof Promise) shared.then((page) => pages.set(from, page));
+    return shared;
   }
 
   const toPageFrom = isPublic ? toPublicPage : toVisiblePage;

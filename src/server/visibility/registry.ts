@@ -1,6 +1,7 @@
 /**
  * Stores a server's handlers, and compiles them to methods.
  */
+import { toFrozen } from "../../core/kit/frozen.ts";
 import { McpError, METHOD_NOT_FOUND, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import type { Changes } from "./changes.ts";
@@ -34,6 +35,7 @@ export class Registry {
   /** Called after handlers were added or removed. */
   onChange?: () => void;
   #compiled = new Map<string, Compiled>();
+  #capabilities?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Compiled methods by name. A new map replaces this map when handlers change. */
   methods: ReadonlyMap<string, Method>;
 
@@ -45,8 +47,11 @@ export class Registry {
     this.methods = toMethods(this.#compiled);
   }
 
-  get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
-    return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
+  /** The capabilities, frozen, because middleware sees them in the results of several callers. */
+  get capabilities(): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
+    return this.#capabilities ??= toFrozen(
+      Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities)),
+    );
   }
 
   /** The handlers that were passed to `add`, except for handlers that another handler adds too. */
@@ -176,6 +181,7 @@ export class Registry {
     this.#handlers = handlers;
     this.#ruled = ruled;
     this.#compiled = compiled;
+    this.#capabilities = undefined;
     this.methods = toMethods(compiled);
   }
 

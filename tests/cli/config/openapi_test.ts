@@ -208,10 +208,10 @@ Deno.test("mcp openapi finds what a server for a document needs", () => {
   });
   assertEquals([name, needsSearch], ["pet_store_api_v2", false]);
   assertEquals(servers, ["https://example.com/v2", "https://{tenant}.example.com"]);
-  assertEquals(schemes.map(({ variable, credential }) => [variable, credential]), [
-    ["PET_STORE_API_V2_TOKEN", "a token"],
-    ["PET_STORE_API_V2_API_KEY_V1", "a key"],
-  ]);
+  assertEquals(schemes.map(({ name, credential }) => [name, credential]), [["token", "a token"], [
+    "apiKey v1",
+    "a key",
+  ]]);
   assertEquals([tools, leftOut].map((all) => all.map(({ id }) => id)), [["listPets", "listKeys"], ["addPet"]]);
   assertThrows(() => surveyApi(source, { ...everything, tags: ["pet"] }), CliError, sentence("tag pet", "pets?"));
   assertThrows(() => surveyApi(source, { ...everything, baseUrl: "x" }), CliError, sentence("--base-url"));

@@ -1,6 +1,7 @@
 /**
  * The state of a session, which is the same on every transport.
  */
+import { toFrozen } from "../../../core/kit/frozen.ts";
 import type { LogLevel } from "../../../core/protocol/types.ts";
 import type { Account } from "../../capacity/account.ts";
 import type { Call } from "../../call/call.ts";
@@ -71,8 +72,7 @@ export function createSession(
 ): Session {
   const { account, notify, caller, inFlight = new InFlight(), transport, shared, watch } = known;
   return {
-    // The log level is `info` until the client sets another level.
-    client: core.can.logging ? { logLevel: "info", ...client } : client,
+    client: toShared(core, client),
     transport,
     principal: caller?.id,
     caller,
@@ -87,6 +87,16 @@ export function createSession(
     seen: core.ticker.clock.now(),
     ends: Infinity,
   };
+}
+
+/**
+ * Returns what all requests of the session know about the client. Only its log level can change, which is `info` until
+ * the client sets another level.
+ */
+function toShared({ can }: Core, { logLevel = can.logging ? "info" : undefined, ...client }: SessionInfo): SessionInfo {
+  const shared: SessionInfo = { ...toFrozen(client), logLevel };
+  for (const name in client) Object.defineProperty(shared, name, { writable: false });
+  return shared;
 }
 
 /**

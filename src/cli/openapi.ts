@@ -44,7 +44,8 @@ export const openapi: Command = {
     env: {
       value: "NAMES",
       isRepeatable: true,
-      text: "Environment variables with the credentials of the API, such as MCP_PETS_TOKEN; with --client, their values " +
+      text:
+        "Environment variables with the credentials of the API, such as MCP_PETS_TOKEN; with --client, their values " +
         "are passed to the server",
     },
     json: { text: "Print one JSON document" },

@@ -93,5 +93,7 @@ function isSameFile(url: string, module: string): boolean {
 /** Loads all entry points. Leaves out entry points that need a package which is not installed. */
 async function listExports(entries: Entries): Promise<readonly (readonly [entry: string, names: readonly string[]])[]> {
   const loaded = await Promise.allSettled(entries.map(([, file]) => import(file)));
-  return loaded.map((each, at) => [entries[at][0], each.status === "fulfilled" ? Object.keys(each.value) : []] as const);
+  return loaded.map((each, at) =>
+    [entries[at][0], each.status === "fulfilled" ? Object.keys(each.value) : []] as const
+  );
 }

@@ -11,7 +11,7 @@ import { describeResponse, isStream, readStart, readText } from "./response_text
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../core/kit/event_stream.ts";
-import { type Message, readMessages, type ReadMessages } from "./message.ts";
+import { type Message, type ReadMessages, readMessages } from "./message.ts";
 import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";
 

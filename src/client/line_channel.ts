@@ -6,7 +6,7 @@
 import { deadline } from "../core/kit/deadline.ts";
 import { type Failure, withFailure } from "../core/kit/failure.ts";
 import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
-import { type Message, readMessages, type ReadMessages } from "./message.ts";
+import { type Message, type ReadMessages, readMessages } from "./message.ts";
 import { isOneWay } from "./one_way.ts";
 
 export interface WriteOptions {

@@ -17,7 +17,10 @@ export interface NamedScheme extends UsableScheme {
 export function nameVariables({ name: api, schemes }: ApiSurvey, text: string): readonly NamedScheme[] {
   const taken = new Set(listVariables(text));
   return schemes.map((scheme) => {
-    const words = scheme.name.replace(/([a-z\d])([A-Z])/g, "$1_$2").replace(/[^A-Za-z\d]+/g, "_").replace(/^_+|_+$/g, "");
+    const words = scheme.name.replace(/([a-z\d])([A-Z])/g, "$1_$2").replace(/[^A-Za-z\d]+/g, "_").replace(
+      /^_+|_+$/g,
+      "",
+    );
     const plain = `MCP_${api}_${words || "key"}`.toUpperCase();
     let variable = plain;
     for (let next = 2; taken.has(variable); next++) variable = `${plain}_${next}`;

@@ -140,7 +140,7 @@ export function writeArguments(
 ): WrittenRequest {
   const args = toArguments(given);
   const headers = new Map<string, string>();
-  const query = [template.query];
+  const query: string[] = [];
   const cookies: string[] = [];
   const segments = new Map<string, string>();
   for (const { name, place, argument, write, taken } of parameters) {
@@ -148,7 +148,8 @@ export function writeArguments(
     if (value === undefined) continue;
     const written = write(value);
     if (place === "header") {
-      if (value !== null) headers.set(name.toLowerCase(), written.join(""));
+      const isEmpty = value === null || typeof value === "object" && !Object.keys(value).length;
+      if (!isEmpty) headers.set(name.toLowerCase(), written.join(""));
       continue;
     }
     // In the style `matrix`, a segment of a path has names too.
@@ -158,8 +159,8 @@ export function writeArguments(
     else if (place === "cookie") cookies.push(...written);
     else query.push(...written);
   }
-  const path = fillPath(template, (name) => segments.get(name) ?? "");
+  const filled = fillPath(template, (name) => segments.get(name) ?? "");
   const body = toBody(args);
   if (body) headers.set("content-type", body.contentType);
-  return { path, headers, query, cookies, body };
+  return { path: filled.path, headers, query: [filled.query, ...query], cookies, body };
 }

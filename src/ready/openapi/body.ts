@@ -2,7 +2,8 @@
  * Reads the bodies of operations, and writes bodies from arguments.
  */
 import { isObject } from "../../core/kit/json.ts";
-import type { JsonSchema } from "../../library.ts";
+import { show } from "../../core/known_options.ts";
+import { type JsonSchema, ToolError } from "../../library.ts";
 import { isJsonType } from "../http_body.ts";
 import { toArgumentText } from "../tool_input.ts";
 import { type ApiDocument, type Node, PartError, resolve, toNode, toText } from "./document.ts";
@@ -39,15 +40,17 @@ const BYTES = "application/octet-stream";
 
 /** The kinds of media types in the order in which they are preferred. */
 const KINDS = [
-  (type: string) => isJsonType(type) || type === "*/*",
+  (type: string) => isJsonType(type),
   (type: string) => type === MULTIPART,
   (type: string) => type === FORM,
+  (type: string) => type === "*/*",
   (type: string) => type.startsWith("text/"),
   (type: string) => /xml$/.test(type),
 ];
 
 /** Media types whose bodies are bytes, even if the document does not say so. */
-const BINARY = /^((image|audio|video|font)\/|application\/(octet-stream|pdf|zip|gzip|x-.*(zip|tar|compressed)|wasm))/;
+const BINARY =
+  /^((image(?!\/svg\+xml)|audio|video|font)\/|application\/(octet-stream|pdf|zip|gzip|x-.*(zip|tar|compressed)|wasm))/;
 
 /**
  * Reads the body of an operation. Returns `undefined` if there is none.
@@ -138,12 +141,22 @@ function toFileSchema({ keywords, isNullable }: Shape): JsonSchema {
 function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaType">, schemas: Schemas): Form {
   const { schema } = media;
   const { keywords, properties: described, required, isComposed } = readShape(document, schema);
+  const isObjectType = keywords.type === undefined || [keywords.type].flat().includes("object");
+  if (type === MULTIPART && !isObjectType) throw new PartError("its form is not an object with fields");
   const files = new Map<string, string | undefined>();
+  const untyped = new Set<string>();
+  const encoded = new Set<string>();
   const properties: Record<string, unknown> = { ...described };
   for (const [name, field] of Object.entries(properties)) {
     const shape = readShape(document, field);
     const isList = [shape.keywords.type].flat().includes("array");
     const file = isList ? readShape(document, shape.keywords.items) : shape;
+    if (file.keywords.contentEncoding !== undefined) encoded.add(name);
+    if (type === MULTIPART && isAny(file)) {
+      untyped.add(name);
+      properties[name] = { description: join(toText(shape.keywords.description), ANY_HINT) };
+      continue;
+    }
     if (!isFile(file)) continue;
     files.set(name, toText(file.keywords.contentMediaType));
     const { description, minItems, maxItems } = shape.keywords;
@@ -153,26 +166,50 @@ function toFields(document: ApiDocument, { type, media }: Omit<Chosen, "mediaTyp
   }
   const { description, additionalProperties } = keywords;
   // The definition of a schema with other keywords does not mark files.
-  const changed = files.size
+  const changed = files.size || untyped.size
     ? { type: "object", description, properties, required, additionalProperties }
     : schema ?? { type: "object" };
   const isPlain = Object.keys(properties).length > 0 && !isComposed;
   const taken = new TakenNames("form", Object.keys(properties));
   const hasStyles = /^3\.[1-9]/.test(document.version);
-  const fields: Fields = { encoding: toNode(media.encoding), properties, files, taken, hasStyles };
+  const fields: Fields = { encoding: toNode(media.encoding), properties, files, untyped, encoded, taken, hasStyles };
   return {
     schema: schemas.convert(changed),
     fields: isPlain ? { properties, required } : undefined,
-    write: (value, toExact) =>
-      type === FORM ? toPairs(toNode(value), fields, toExact) : toParts(toNode(value), fields, toExact),
+    write(value, toExact) {
+      if (type === MULTIPART) return toParts(toFieldValues(value), fields, toExact);
+      // A form whose schema is a text is written by the client.
+      if (!isObjectType && typeof value === "string") return { body: value, contentType: FORM };
+      return toPairs(toFieldValues(value), fields, toExact);
+    },
   };
 }
+
+/** @throws {ToolError} if a value is not an object. */
+function toFieldValues(value: unknown): Node {
+  if (isObject(value)) return value;
+  throw new ToolError(
+    `Cannot send the request: the body is ${show(value)}, not an object; send an object with the fields`,
+  );
+}
+
+/** Whether a schema says nothing about its values, so that a field may be a text or a file. */
+function isAny({ keywords, properties, isComposed }: Shape): boolean {
+  return !isComposed && !Object.keys(properties).length &&
+    Object.keys(keywords).every((key) => /^(title|description|example|examples|default|deprecated|x-.*)$/.test(key));
+}
+
+const ANY_HINT = "A text, or a file as a data URL such as data:image/png;name=a.png;base64,…";
 
 interface Fields {
   readonly encoding: Node;
   readonly properties: Node;
   /** The fields with files, each with the media type in the document. */
   readonly files: ReadonlyMap<string, string | undefined>;
+  /** Names of the fields that may be texts or files. */
+  readonly untyped: ReadonlySet<string>;
+  /** Names of the fields with encoded bytes. */
+  readonly encoded: ReadonlySet<string>;
   /** The names of the fields in the document. */
   readonly taken: TakenNames;
   /** Whether the parts of a form have styles, as in version 3.1 and later. */
@@ -192,7 +229,7 @@ function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: 
 }
 
 function toParts(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
-  const { encoding, properties, files, taken, hasStyles } = fields;
+  const { encoding, properties, files, untyped, encoded, taken, hasStyles } = fields;
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
     taken.check([name], toUser(name, properties));
     const given = toNode(encoding[name]);
@@ -205,8 +242,10 @@ function toParts(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
       });
     }
     const { contentType } = given;
-    // A list of types, such as `image/png, image/jpeg`, limits the type of the file, but does not choose it.
-    const type = typeof contentType === "string" && !/[,*]/.test(contentType) ? contentType : undefined;
+    // A list of types, such as `image/png, image/jpeg`, limits the type of a file, but does not choose it.
+    const types = typeof contentType === "string" ? contentType.split(",").map((each) => each.trim()) : [];
+    const type = types.length === 1 && !types[0].includes("*") ? types[0] : undefined;
+    const [first] = types.filter((each) => !each.includes("*"));
     const separator = toListSeparator(toNode(properties[name])[LIST_FORMAT]);
     if (separator !== undefined && Array.isArray(field)) {
       return field.length ? [{ name, type, content: field.map(toArgumentText).join(separator) }] : [];
@@ -215,10 +254,14 @@ function toParts(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
     const toPart = (each: unknown, i: number): Part => {
       if (files.has(name)) {
         const file = readFile(each, name);
-        return { name, type, content: { ...file, type: file.type ?? files.get(name) } };
+        return { name, type, content: { ...file, type: file.type ?? first ?? files.get(name) } };
       }
-      const own = isObject(each) || Array.isArray(each) ? "application/json" : undefined;
-      const isJson = own !== undefined || isJsonField(given);
+      if (untyped.has(name) && typeof each === "string" && /^data:/i.test(each)) {
+        return { name, type, content: readFile(each, name) };
+      }
+      const isStructured = isObject(each) || Array.isArray(each);
+      const own = isStructured ? "application/json" : encoded.has(name) ? BYTES : undefined;
+      const isJson = isStructured || isJsonField(given);
       const content = isJson ? toJsonText(toExact(each, isList ? [name, i] : [name])) : toArgumentText(each);
       return { name, type: type ?? own, content };
     };

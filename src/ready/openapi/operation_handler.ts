@@ -102,14 +102,16 @@ function make(
     const state = server === undefined ? "baseUrl returned no URL for it" : `it has a server of its own, ${server}`;
     throw new PartError(`${state}; return its URL from a function as baseUrl`);
   }
-  const path = parsePath(operation.path);
+  const described = readParameters(document, shared, node.parameters);
+  const sent = described.filter(({ place }) => place === "query").map(({ name }) => name);
+  const path = parsePath(operation.path, sent);
   const security = readSecurity(document, node.security, options.auth ?? {});
   const hasBody = method !== "GET" && method !== "HEAD";
   const body = hasBody ? readBody(document, node.requestBody, parts.schemas.arguments) : undefined;
   if (!hasBody && resolveLoosely(document, node.requestBody).required === true) {
     throw new PartError(`a ${method} request cannot have a body`);
   }
-  const parameters = toSendable(readParameters(document, shared, node.parameters), path, security);
+  const parameters = toSendable(described, path, security);
   const sending: Sending = {
     operation,
     base,
@@ -154,6 +156,11 @@ function toSendable(
   return [...known, ...added];
 }
 
+/** Returns the text of a query without its parameters. */
+function toSample(query: PathTemplate["query"]): string {
+  return query.filter((piece) => typeof piece === "string").join("");
+}
+
 /** Returns the names that credentials and the path of the document set, which arguments must not bring. */
 function listReserved(
   { query, pieces }: PathTemplate,
@@ -162,7 +169,7 @@ function listReserved(
   const texts = pieces.filter((piece) => typeof piece === "string");
   return [
     ...alternatives.flat().map(({ place, key }) => ({ place, name: key })),
-    ...listNames(query ? query.split("&") : []).map((name) => ({ place: "query" as const, name })),
+    ...listNames(toSample(query).split("&").filter(Boolean)).map((name) => ({ place: "query" as const, name })),
     ...listNames(texts.flatMap((text) => text.split(";").slice(1))).map((name) => ({ place: "path" as const, name })),
   ];
 }

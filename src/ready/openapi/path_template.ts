@@ -5,36 +5,49 @@ import { hasDotSegment } from "../../core/kit/dot_segment.ts";
 import { ToolError } from "../../library.ts";
 import { PartError } from "./document.ts";
 
-/** The path of an operation: texts, and names of parameters. */
+/** Texts, and names of parameters. */
+type Pieces = readonly (string | { readonly name: string })[];
+
+/** The path of an operation. */
 export interface PathTemplate {
-  readonly pieces: readonly (string | { readonly name: string })[];
-  /** Names of the parameters. */
+  readonly pieces: Pieces;
+  /** Names of the parameters in the path and its query. */
   readonly names: readonly string[];
   /** The query that the path contains, if any. */
-  readonly query: string;
+  readonly query: Pieces;
 }
 
 /**
  * Parses a path such as `/pets/{id}`. Some documents distinguish operations by a query or a fragment in the path. The
- * fragment is never sent.
+ * fragment is never sent. `sent` are the names of the parameters that are sent in the query. A path such as
+ * `/pets?id={id}` only repeats them.
  *
  * @throws {PartError} if the fragment contains a parameter, or the path contains the segment `.` or `..`.
  */
-export function parsePath(path: string): PathTemplate {
+export function parsePath(path: string, sent: readonly string[]): PathTemplate {
   const [beforeFragment, ...fragments] = path.split("#");
   const [lost] = /\{[^{}]+\}/.exec(fragments.join("#")) ?? [];
   if (lost) throw new PartError(`its path contains ${lost} after #, which is never sent`);
   const [plain, ...query] = beforeFragment.split("?");
-  const pieces = plain.split(/(\{[^{}/]+\})/).filter(Boolean).map((piece) =>
-    /^\{.+\}$/.test(piece) ? { name: piece.slice(1, -1) } : encodeText(piece)
-  );
+  const pieces = parsePieces(plain);
+  const pairs = query.join("%3F").split("&").filter((pair) => {
+    const [, name] = /^([^=]*)=\{[^{}]+\}$/.exec(pair) ?? [];
+    return name === undefined || !sent.includes(name);
+  });
+  const written = parsePieces(pairs.join("&"));
   const sample = pieces.map((piece) => typeof piece === "string" ? piece : "x").join("");
   if (hasDotSegment(sample)) throw new PartError("its path contains the segment . or ..");
   return {
     pieces,
-    names: [...new Set(pieces.flatMap((piece) => typeof piece === "string" ? [] : piece.name))],
-    query: query.map((part) => encodeText(part)).join("%3F"),
+    names: [...new Set([...pieces, ...written].flatMap((piece) => typeof piece === "string" ? [] : piece.name))],
+    query: written,
   };
+}
+
+function parsePieces(text: string): Pieces {
+  return text.split(/(\{[^{}/]+\})/).filter(Boolean).map((piece) =>
+    /^\{.+\}$/.test(piece) ? { name: piece.slice(1, -1) } : encodeText(piece)
+  );
 }
 
 /** Encodes the characters of a text that a path or query cannot contain. Encoded characters stay as they are. */
@@ -49,24 +62,29 @@ function encodeText(text: string): string {
 const MAYBE_DOT = /\.|%2e|%[89a-f]/i;
 
 /**
- * Fills a path. `write` returns the encoded text of a parameter.
+ * Fills a path and its query. `write` returns the encoded text of a parameter.
  *
  * @throws {ToolError} if an argument is empty, or would create the segment `.` or `..`.
  */
-export function fillPath({ pieces }: PathTemplate, write: (name: string) => string): string {
-  const path = pieces.map((piece) => {
-    if (typeof piece === "string") return piece;
-    const text = write(piece.name);
-    if (text) return text;
-    throw new ToolError(`Cannot send the request: ${piece.name} is empty, but it is part of the path; send a value`);
-  }).join("");
+export function fillPath(
+  template: PathTemplate,
+  write: (name: string) => string,
+): { readonly path: string; readonly query: string } {
+  const fill = (pieces: Pieces) =>
+    pieces.map((piece) => {
+      if (typeof piece === "string") return piece;
+      const text = write(piece.name);
+      if (text) return text;
+      throw new ToolError(`Cannot send the request: ${piece.name} is empty, but it is part of the path; send a value`);
+    }).join("");
+  const path = fill(template.pieces);
   // Servers and proxies resolve dot segments, also in encoded form: `/users/../admin` would become `/admin`.
   if (MAYBE_DOT.test(path) && hasDotSegment(path)) {
     throw new ToolError(
       "Cannot send the request: an argument would create the path segment . or ..; send another value",
     );
   }
-  return path;
+  return { path, query: fill(template.query) };
 }
 
 /**

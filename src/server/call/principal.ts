@@ -57,7 +57,12 @@ interface Fields {
 function toFields(given: unknown): Fields | undefined {
   if (!isObject(given) || isPromiseLike(given)) return;
   const { id, scopes, expiresAt, ...facts } = given;
-  return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts, refuseContainer) };
+  return {
+    id,
+    scopes: Array.isArray(scopes) ? toList(scopes) : scopes,
+    expiresAt,
+    facts: toFrozen(facts, refuseContainer),
+  };
 }
 
 // Stops at the first entry that is not a string. Otherwise a sparse list with a billion holes would be copied.

@@ -9,6 +9,7 @@ import { webSocket } from "../../src/server/transports/websocket.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { soon, start } from "./attack.ts";
 import { callOf, HELLO, serveOld } from "./sse.ts";
+import { measureHeap } from "../support/heap.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -138,6 +139,40 @@ Deno.test("the memory for messages to an unread stream is limited, and is releas
   assertEquals((await post(address, HELLO, { info })).status, 404);
   const { accounts } = server[INTERNALS].engine;
   await until(() => accounts.memory.used === 0 && accounts.streams.used === 0, "everything is released");
+  await server.close();
+});
+
+Deno.test("a message whose response waits is not kept in memory", async () => {
+  const bytes = await measureHeap(new URL("waiting_messages_memory.ts", import.meta.url));
+  assert(bytes < 200_000, `${bytes} bytes for a message of 2,000,000`);
+});
+
+Deno.test("requests whose responses wait are charged to their client, and no more of them wait than it may hold", async () => {
+  const hold = tool({ name: "hold", run: () => new Promise<string>(() => {}) });
+  const limits = { calls: { runningPerClient: 1, closeMs: 1 }, memory: { bytesPerClient: 1_000_000 } };
+  const server = start({ handlers: [hold], limits });
+  const { open, post } = serveOld(server);
+  const { accounts, scheduler } = server[INTERNALS].engine;
+  const [eve, ada] = ["eve", "ada"].map((id) => ({ info: { principal: { id } } }));
+  const { address, leave } = await open("/sse", eve);
+  await post(address, HELLO, eve);
+  const posting: Promise<Response>[] = [];
+  let answered = 0;
+  const send = (message: object) => void posting.push(post(address, message, eve).finally(() => answered++));
+  send(callOf("hold", 1));
+  send(callOf("hold", 2));
+  await until(() => scheduler.running === 1 && scheduler.waiting === 1, "a call waits");
+  for (let id = 3; id < 203; id++) send({ jsonrpc: "2.0", id, method: "ping" });
+  await until(() => answered > 100, "the client's memory is full");
+  await turn(10);
+  const waiting = posting.length - answered;
+  assert(waiting > 20 && waiting < 64, `${waiting} responses wait`);
+  const other = await open("/sse", ada);
+  assertEquals((await post(other.address, HELLO, ada)).status, 202);
+  await leave();
+  assertEquals([...new Set((await Promise.all(posting)).map(({ status }) => status))], [202]);
+  await other.leave();
+  await until(() => accounts.memory.used === 0 && scheduler.running === 0, "everything is released");
   await server.close();
 });
 

@@ -351,6 +351,24 @@ export const heldCases: readonly HeldCase[] = [
       return body.length;
     },
   },
+  {
+    name: "http-sse: messages of a client whose queue is full",
+    count: 40,
+    async begin(server, open, i) {
+      const { body, headers } = initialize();
+      const address = await openEvents(server, open.signal);
+      const sendLater = (body: string) => {
+        fetch(address, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
+        return body.length;
+      };
+      await send(address, { body, headers });
+      // All streams share the queue of their client.
+      const call = { name: "slow", arguments: {} };
+      for (let id = 1; i === 0 && id <= 600; id++) sendLater(legacy("tools/call", call, "", undefined, id).body);
+      if (i === 0) await sleep(PATIENCE);
+      return sendLater(legacy("ping", { v: "@" }, shapes["a string"](SIZE)).body);
+    },
+  },
   unread("unread: JSON of 4 MB", 100, () => modern("tools/call", big, "")),
   unread("unread: an event of 4 MB", 100, () => {
     const { headers, body } = modern("tools/call", big, "");

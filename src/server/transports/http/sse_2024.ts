@@ -61,6 +61,20 @@ interface OpenStream {
   readonly place?: string;
 }
 
+/** A message for an open stream. */
+interface Posted {
+  /** The id of the stream. */
+  readonly id: string;
+  readonly open: OpenStream;
+  readonly principal?: Principal;
+}
+
+/**
+ * Number of bytes that are charged to the client for a request whose response waits. The request and its connection take
+ * about this much memory.
+ */
+const REQUEST_BYTES = 16_384;
+
 const NOT_FOUND: Refusal = {
   status: 404,
   message: "Cannot serve the request: there is no endpoint at this path",
@@ -265,19 +279,32 @@ class SseStreams {
       return this.#refuse(NOT_OPEN, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
-    const body = await new Promise<ArrayBuffer | Refusal>((take) => parts.bodies.read(request, open.pipe, take));
-    if ("status" in body) return this.#refuse(body, principal);
+    const refusal = await new Promise<Refusal | void>((settle) => {
+      parts.bodies.read(request, open.pipe, (body) => settle(this.#accept(body, { id, open, principal })));
+    });
+    return refusal ? this.#refuse(refusal, principal) : new Response("Accepted", { status: 202 });
+  }
+
+  /**
+   * Passes a message on. For backpressure, returns a promise that settles when the server can accept another message. If
+   * the client's memory limit allows no further waiting request, the response does not wait.
+   *
+   * This method must not be asynchronous, because it would then keep the body in memory during the wait.
+   */
+  #accept(body: ArrayBuffer | Refusal, { id, open, principal }: Posted): Refusal | Promise<void> | undefined {
+    if ("status" in body) return body;
     let text;
     try {
       text = utf8.decode(body);
     } catch {
-      return this.#refuse(NOT_UTF8, principal);
+      return NOT_UTF8;
     }
     // Look up the stream again, because it may have ended while the server was reading the body.
-    if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
-    // Backpressure: respond only when the server can accept another message.
-    await open.pipe.receive(text, principal);
-    return new Response("Accepted", { status: 202 });
+    if (this.#open.get(id) !== open) return NOT_OPEN;
+    const { account } = open.pipe;
+    const wait = open.pipe.receive(text, principal);
+    const charge = wait && account.memory.keep(account, REQUEST_BYTES);
+    return charge && wait.finally(() => charge.end());
   }
 
   #refuse(refusal: Refusal, principal?: Principal): Response {

@@ -2,6 +2,7 @@
  * Adapts the Redis clients node-redis, ioredis, iovalkey and Bun's client. The store recognizes a client by its
  * methods, so that this file need not import any package.
  */
+import { toState } from "../../core/kit/error_state.ts";
 
 /**
  * A client of Redis or Valkey: `createClient()` or `createCluster()` of node-redis, `new Redis()` or `new Cluster()` of
@@ -87,7 +88,9 @@ function has<T extends object>(client: object, method: keyof T & string): client
 
 async function openIoredis(client: Ioredis, signal?: AbortSignal): Promise<RedisLink> {
   const close = () => void client.disconnect();
-  await connected(client, { signal, close, isReady: client.status === "ready" }, () => {
+  // A client with sentinels reports each sentinel that it does not reach, and then asks the next sentinel.
+  const isLast = !Object(Reflect.get(client, "options")).sentinels;
+  await connected(client, { signal, close, isReady: client.status === "ready", isLast }, () => {
     // The client connects automatically, unless its option `lazyConnect` is set.
     if (client.status === "wait") client.connect().catch(() => {});
   });
@@ -109,8 +112,10 @@ async function openNodeRedis(client: NodeRedis, signal?: AbortSignal): Promise<R
     if (client.isOpen) client.destroy();
   };
   const isReady = client.isOpen && (isCluster || client.isReady === true);
-  await connected(client, { signal, close, isReady }, (onReady) => {
-    if (!client.isOpen) client.connect().then(onReady, () => {});
+  // Clients with several nodes report each node that they do not reach, and then try the next node.
+  const isLast = Object(Reflect.get(client, "options")).socket !== undefined;
+  await connected(client, { signal, close, isReady, isLast }, (onReady, onFailed) => {
+    if (!client.isOpen) client.connect().then(onReady, onFailed);
   });
   return {
     isCluster,
@@ -133,6 +138,8 @@ async function openBun(client: BunRedis, signal?: AbortSignal): Promise<RedisLin
   signal?.addEventListener("abort", close, { once: true });
   try {
     await client.connect();
+  } catch (error) {
+    throw toConnectError(client, error);
   } finally {
     signal?.removeEventListener("abort", close);
   }
@@ -152,42 +159,77 @@ interface Opening {
   readonly signal?: AbortSignal;
   readonly close: () => void;
   readonly isReady: boolean;
+  /** Whether an error ends the attempt. The client would try again, but the store does so too, and reports the error. */
+  readonly isLast: boolean;
 }
 
 /**
- * Waits until the client emits `ready`, or `signal` aborts, because some clients retry forever. The timeout error
- * contains the client's last error.
+ * Waits until the client emits `ready`, or `signal` aborts, because some clients retry forever. The error contains the
+ * client's last error.
  */
 function connected(
   client: { on(event: string, listener: Listener): unknown },
-  { signal, close, isReady }: Opening,
-  start: (onReady: () => void) => void,
+  { signal, close, isReady, isLast }: Opening,
+  start: (onReady: () => void, onFailed: (error: unknown) => void) => void,
 ): Promise<void> {
   let last: unknown;
+  let onError = () => {};
   // Listen to `error`, because an error event without a listener would end the process.
-  client.on("error", (error) => last = error);
+  client.on("error", (error) => {
+    last = error;
+    onError();
+  });
   if (isReady) return Promise.resolve();
   return new Promise((resolve, reject) => {
     const fail = () => {
+      onError = () => {};
       close();
-      reject(
-        new Error(
-          `Cannot connect to Redis: ${
-            last instanceof Error ? last.message : last ?? "the Redis server does not respond"
-          }`,
-          {
-            cause: last,
-          },
-        ),
-      );
+      reject(toConnectError(client, last));
     };
+    if (isLast) onError = fail;
     signal?.addEventListener("abort", fail, { once: true });
     const succeed = () => {
+      onError = () => {};
       signal?.removeEventListener("abort", fail);
       resolve();
     };
     client.on("ready", succeed);
     client.on("end", fail);
-    start(succeed);
+    start(succeed, (error) => {
+      last ??= error;
+      fail();
+    });
   });
+}
+
+/** Returns the error of a failed attempt, which names the address, because the errors of some clients do not. */
+function toConnectError(client: object, cause: unknown): Error {
+  const address = findAddress(client);
+  const at = address === undefined ? "" : ` at ${address}`;
+  // The error of a host has an error for each of its addresses, and the error of an ioredis cluster has that of a node.
+  const { lastNodeError = cause, errors = [lastNodeError] } = Object(cause);
+  const states: readonly string[] = cause === undefined ? [] : errors.map(toState).filter(Boolean);
+  const state = states.join(", ") || "the Redis server does not respond";
+  return new Error(
+    `Cannot connect to Redis${at}: ${state}; check that Redis runs there, and the address in the client's options`,
+    { cause },
+  );
+}
+
+/** Returns the host and port of a client, or those of its nodes, without credentials. */
+function findAddress(client: object): string | undefined {
+  const { options, startupNodes, _options } = client as Readonly<Record<string, unknown>>; // The cast is safe, because every object has properties.
+  const { sentinels } = Object(options);
+  const nodes: unknown = startupNodes ?? Object(_options).rootNodes ?? sentinels ??
+    (options === undefined ? [] : [options]);
+  const found = (Array.isArray(nodes) ? nodes : []).map(toAddress).filter((address) => address !== undefined);
+  return found.length ? found.join(", ") : undefined;
+}
+
+function toAddress(node: unknown): string | undefined {
+  const { url = node, socket = node } = Object(node);
+  const { host, port, path } = Object(socket);
+  if (typeof path === "string") return path;
+  const { hostname = host, port: own = port } = (typeof url === "string" ? URL.parse(url) : undefined) ?? {};
+  return hostname === undefined ? undefined : `${hostname}:${own || 6379}`;
 }

@@ -185,8 +185,13 @@ function explodedPairs(name: string, value: unknown, rules: DataRules): readonly
   const entries = entriesOf(value);
   const flat = entries.map(([key, item]) => scalarPair(key, item, rules));
   if (entries.every(([, item]) => isScalar(item))) return [flat];
+  // A list has a pair for each item, and a structure is one text: no value is lost (Appendix C).
+  const repeated = entries.flatMap(([key, item]) =>
+    (Array.isArray(item) ? item : [item]).map((each) => scalarPair(key, each, rules))
+  );
   return [
     flat,
+    repeated,
     ...nestedForms((listForm) => entries.flatMap(([key, item]) => nestedPairs(key, item, listForm, rules))),
   ];
 }

@@ -56,7 +56,8 @@ const KNOWN: readonly { readonly reason: string; readonly isIt: (difference: str
   },
   {
     reason: "parameters whose names only differ in other characters have numbers",
-    isIt: (difference) => /(has an unknown argument|The argument|has the pair) \S+?_\d+\b/.test(difference),
+    isIt: (difference) =>
+      /(has an unknown argument|The argument|has the pair) \S+?_\d+\b|The parameter \S+[<>] must be/.test(difference),
   },
   {
     reason: "names of headers do not depend on the case of letters",

@@ -8,6 +8,7 @@ export type Tier = "fast" | "slow" | "long" | "weekly";
 /** Test files that take too long for the slow tier, each with the reason. */
 export const LONG: Readonly<Record<string, string>> = {
   "tests/frameworks/next_build_test.ts": "installs Next, and builds an app",
+  "tests/openapi/directory_test.ts": "installs a directory of published documents, and calls the operations of 300",
   "tests/openapi/documents_test.ts": "installs published documents, and calls 5,600 operations",
   "tests/openapi/prism_test.ts": "installs Prism, and calls 280 operations",
   "tests/peers/published_test.ts": "installs ten servers, and makes 60,000 calls",

@@ -36,11 +36,13 @@ export interface Body {
 
 const FORM = "application/x-www-form-urlencoded";
 const MULTIPART = "multipart/form-data";
+const TEXT_JSON = "text/json";
 const BYTES = "application/octet-stream";
 
 /** The kinds of media types in the order in which they are preferred. */
 const KINDS = [
   (type: string) => isJsonType(type),
+  (type: string) => type === TEXT_JSON,
   (type: string) => type === MULTIPART,
   (type: string) => type === FORM,
   (type: string) => type === "*/*",
@@ -97,8 +99,8 @@ function toForm(document: ApiDocument, { mediaType, type, media }: Chosen, schem
   const { schema } = media;
   const shape = readShape(document, schema);
   const { keywords, properties, required, isComposed } = shape;
-  const isText = /^text\/|xml$|yaml$|x-ndjson$|jsonl$|graphql$|csv$/.test(type);
-  const isJson = isJsonType(type) || type === "*/*";
+  const isText = type !== TEXT_JSON && /^text\/|xml$|yaml$|x-ndjson$|jsonl$|graphql$|csv$/.test(type);
+  const isJson = isJsonType(type) || type === TEXT_JSON || type === "*/*";
   // The conversion from older versions leaves nothing of a schema for bytes.
   const isBytes = isObject(schema) && !Object.keys(schema).length && !isText && !isJson;
   if (isBytes || BINARY.test(type) || isFile(shape)) {

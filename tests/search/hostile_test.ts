@@ -113,5 +113,5 @@ Deno.test("searches of callers whose tools do not fit into one index do not wait
     await using client = await connectTest(server, { principal: { id } });
     return (await search(client, `${id}5`)).slice(0, 4);
   }));
-  assertEquals(found, ids.map(() => "8 of"));
+  assertEquals(found, ids.map(() => "The "));
 });

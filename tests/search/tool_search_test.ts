@@ -68,7 +68,7 @@ behaviour("a search replaces the list, and finds and calls the tools", async (co
   ]);
   const found = await search(client, "open an issue");
   assertEquals(found.split("\n").slice(0, 2), [
-    sentence("3 of 3", "call_tool", "call_read_only_tool"),
+    sentence("3 matching", "call_tool", "call_read_only_tool"),
     JSON.stringify({
       name: "open_issue",
       title: "Open an issue",
@@ -94,6 +94,21 @@ behaviour("a search replaces the list, and finds and calls the tools", async (co
   assertEquals(await search(client, "issue", { tags: ["none"] }), sentence("issue"));
 });
 
+behaviour("a search shows only tools in full that match almost as well as the best", async (connect) => {
+  const other = tool({ name: "billing_report", description: "Lists invoices of an account", run: () => "" });
+  const accounts = tool({ name: "list_eu_accounts", description: "Lists accounts", run: () => "" });
+  const twin = tool({ name: "list_us_accounts", description: "Lists accounts", run: () => "" });
+  const { client } = await connect({ handlers: [other, accounts, twin, toolSearch()] });
+  const toFull = async (query: string) =>
+    (await search(client, query)).split("\n").filter((line) => line.startsWith("{")).map((line) =>
+      JSON.parse(line).name
+    );
+  // A tool of another API shares a word with the query.
+  assertEquals((await toFull("list accounts")).sort(), ["list_eu_accounts", "list_us_accounts"]);
+  assertEquals(await toFull("invoices of an account"), ["billing_report"]);
+  assertEquals(await toFull("list_us_accounts"), ["list_us_accounts"]);
+});
+
 behaviour("a search shows two tools in full, and one line for each other tool", async (connect) => {
   const tools = Array.from(
     { length: 41 },
@@ -106,8 +121,8 @@ behaviour("a search shows two tools in full, and one line for each other tool", 
   );
   const { client } = await connect({ handlers: [...tools, toolSearch()] });
   const lines = (await search(client, "make a report")).split("\n");
-  assertEquals(lines[0], sentence("8 of 41"));
-  assertEquals(lines.map((line) => line[0]).join(""), "8{{T------");
+  assertEquals(lines[0], sentence("8 best"));
+  assertEquals(lines.map((line) => line[0]).join(""), "T{{T------");
   assert(lines.every((line) => line.length < 1000), "each line is short");
   assertEquals((await find(client, "make_report_40"))[0], "make_report_40");
   assertEquals(await names(client), ["search_tools", "call_tool"]);

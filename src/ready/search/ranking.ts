@@ -17,6 +17,9 @@ const COVERED = 1;
 /** A tool matches only if its score is at least this part of the best score. Other tools share only a common word. */
 const MIN_SCORE = 0.05;
 
+/** A score is near the best score if it is at least this part of it. A lower one may be of a tool of another API. */
+const NEAR_SCORE = 0.6;
+
 export interface RankOptions {
   /** Maximum number of places in the ranking. */
   readonly limit: number;
@@ -30,6 +33,8 @@ export interface Ranking {
   readonly places: readonly number[];
   /** Number of all matching tools. */
   readonly total: number;
+  /** Number of the first places whose scores are near the best score. */
+  readonly near: number;
 }
 
 /** Ranks the tools of a set. */
@@ -93,5 +98,7 @@ function select(
     places.splice(at, 0, place);
     if (places.length > limit) places.pop();
   }
-  return { places, total };
+  // The score of a tool that the query names is infinite, so no other is near it.
+  const near = places.filter((place) => scores[place] >= NEAR_SCORE * scores[places[0]]).length;
+  return { places, total, near };
 }

@@ -9,11 +9,13 @@ import type { SeenTool } from "./visible_tools.ts";
 export interface HitsOptions {
   /** Number of all tools that match. */
   readonly total: number;
+  /** Number of the first tools that match almost as well as the best. `undefined` if it is not known. */
+  readonly near?: number;
   readonly names: OwnNames;
   readonly query: string;
 }
 
-/** Number of tools that are shown with their input schemas. */
+/** Maximum number of tools that are shown with their input schemas. */
 const FULL = 2;
 /** Maximum length of a description in characters, of a tool that is shown in full, and of a tool on one line. */
 const MAX_DESCRIPTION = 2000;
@@ -22,19 +24,22 @@ const MAX_LINE = 160;
 const MAX_SCHEMA = 20_000;
 
 /** Writes the tools that match a query, the best first. */
-export function writeHits(shown: readonly SeenTool[], { total, names, query }: HitsOptions): string {
+export function writeHits(shown: readonly SeenTool[], { total, near = FULL, names, query }: HitsOptions): string {
   if (!shown.length) {
     return `No tool matches ${
       quote(query)
     }. Search again with other words, such as a synonym or what the tool works on.`;
   }
   const hasReadOnly = shown.some(({ isReadOnly }) => isReadOnly);
+  // The number of all tools that match would only say how common the words are.
+  const found = total > shown.length ? "best" : "matching";
+  const all = shown.length === 1 ? `The ${found} tool` : `The ${shown.length} ${found} tools, the best first`;
   const lines = [
-    `${shown.length} of ${total} matching tools, the best first. Call a tool with ${names.call}` +
+    `${all}. Call a tool with ${names.call}` +
     (hasReadOnly ? `, or with ${names.callReadOnly} if it is marked as read-only.` : "."),
-    ...shown.slice(0, FULL).map(writeFull),
+    ...shown.slice(0, Math.min(FULL, near)).map(writeFull),
   ];
-  const others = shown.slice(FULL);
+  const others = shown.slice(Math.min(FULL, near));
   if (others.length) {
     lines.push(`To see the inputSchema of a tool below, search for its name:`, ...others.map(writeLine));
   }

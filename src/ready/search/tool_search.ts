@@ -216,8 +216,8 @@ class ToolSearch {
       const hits = tags?.length ? ranked.filter((each) => each.tags.some((tag) => tags.includes(tag))) : ranked;
       return writeHits(hits.slice(0, limit), { total: hits.length, names: this.#names, query });
     }
-    const { places, total } = await tools.rankings.find(call, seen, { query, tags: tags ?? [], limit });
-    return writeHits(places.map((place) => seen.tools[place]), { total, names: this.#names, query });
+    const { places, total, near } = await tools.rankings.find(call, seen, { query, tags: tags ?? [], limit });
+    return writeHits(places.map((place) => seen.tools[place]), { total, near, names: this.#names, query });
   }
 
   async #call({ name, arguments: input = {} }: CallInput, ctx: Context, isReadOnly: boolean): Promise<Result> {

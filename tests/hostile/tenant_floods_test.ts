@@ -53,6 +53,37 @@ Deno.test("large requests to many paths are queued like requests to one path", a
   assert(turns >= tenants.length, `${tenants.length} large requests were served in ${turns} turns of the event loop`);
 });
 
+Deno.test("requests that wait for the handlers of one path are charged to their client, and then refused", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const server = startTenants({
+    handlers: async () => {
+      await promise;
+      return [quick];
+    },
+    limits: { memory: { bytesPerClient: 1_000_000 } },
+  });
+  const refused: number[] = [];
+  let open = 0;
+  const send = async (id: string) => {
+    open++;
+    const status = await toStatus(call(server, "slow", {}, id));
+    open--;
+    if (status !== 200) refused.push(status);
+  };
+  const sending = Array.from({ length: 200 }, () => send("eve"));
+  await until(() => refused.length > 130, "requests are refused");
+  assertEquals([...new Set(refused)], [503]);
+  assert(open > 40 && open < 62, `${open} requests wait`);
+  const before = refused.length;
+  sending.push(send("ada"));
+  resolve();
+  await Promise.all(sending);
+  assertEquals(refused.length, before);
+  const { accounts } = server[INTERNALS].engine;
+  await until(() => accounts.memory.used === 0, "everything is released");
+  await server.close();
+});
+
 Deno.test("all paths share the limit on arriving bytes", async () => {
   const server = startTenants({ limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const slow = Array.from({ length: 8 }, () => toSlowCall("quick"));

@@ -563,6 +563,12 @@ export class Account {
  */
 type Limit = (pot: Pot, account: Account, amount: number) => number;
 
+/**
+ * Number of bytes of memory to charge for an HTTP request that waits, and for which no other pot has a place. The request
+ * and its connection take about this much memory.
+ */
+export const REQUEST_BYTES = 16_384;
+
 const ofClient: Limit = (pot) => pot.share;
 const ofNetwork: Limit = (pot) => 2 * pot.share;
 const ofTenant: Limit = (pot) => pot.perTenant;

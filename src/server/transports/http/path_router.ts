@@ -8,7 +8,7 @@ import { readTextValues } from "../../../core/schema/text_values.ts";
 import type { Change } from "../../visibility/changes.ts";
 import type { HandlerSet, ReadPathParams } from "../../call/context.ts";
 import { type ContainerHost, findRoot } from "../../call/container.ts";
-import type { Account, Holding, Pot, PotOptions } from "../../capacity/account.ts";
+import { type Account, type Holding, type Pot, type PotOptions, REQUEST_BYTES } from "../../capacity/account.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { Handler } from "../../visibility/feature.ts";
 import { INTERNALS } from "../../../core/internals.ts";
@@ -160,11 +160,12 @@ export class PathRouter {
     const { place, request: { method } } = caller;
     // Create the server of a path only for methods that the endpoint supports.
     if (!place || !METHODS.includes(method)) return await endpoint.serve(caller);
-    const entry = this.#open(place, endpoint.parts.account(caller));
+    const account = endpoint.parts.account(caller);
+    const entry = this.#open(place, account);
     if (!entry) return refuse(engine.core, toOverload(toBusy(...TOO_MANY)));
     const release = toRelease(entry);
     try {
-      const server = await entry.making;
+      const server = await this.#untilMade(entry, account);
       return server ? await server[INTERNALS].http.endpoint.serve(caller) : endpoint.refusePath();
     } finally {
       release();
@@ -209,7 +210,7 @@ export class PathRouter {
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
-      server = await entry.making;
+      server = await this.#untilMade(entry, account);
     } finally {
       if (!server) release();
     }
@@ -356,6 +357,18 @@ export class PathRouter {
     return entry;
   }
 
+  // Charges the client for the wait, because any number of requests can wait for one path.
+  async #untilMade({ server, making }: Entry, account: Account): Promise<BranchServer | undefined> {
+    if (server) return server;
+    const charge = account.memory.keep(account, REQUEST_BYTES);
+    if (!charge) throw toBusy(...TOO_MANY_WAITING);
+    try {
+      return await making;
+    } finally {
+      charge.end();
+    }
+  }
+
   // Sets a timeout for `grow`, because a `handlers` function that never returns would count towards the limits and
   // block its path forever.
   async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
@@ -466,6 +479,10 @@ const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 const MAX_PATH = 1024;
 
 const TOO_MANY = ["serve the request: too many paths are in use", "endpoints.open"] as const;
+const TOO_MANY_WAITING = [
+  "serve the request: too many requests wait for their path",
+  "memory.bytesPerClient, memory.bytes",
+] as const;
 const TOO_MANY_CHECKS = [
   "serve the request: too many paths are being checked",
   "auth.running, auth.runningPerPeer",

@@ -13,7 +13,7 @@
  * @module
  */
 import { toBusy } from "../../../core/protocol/errors.ts";
-import type { Account, Drop, Holding } from "../../capacity/account.ts";
+import { type Account, type Drop, type Holding, REQUEST_BYTES } from "../../capacity/account.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
 import type { Principal } from "../../call/context.ts";
@@ -68,12 +68,6 @@ interface Posted {
   readonly open: OpenStream;
   readonly principal?: Principal;
 }
-
-/**
- * Number of bytes that are charged to the client for a request whose response waits. The request and its connection take
- * about this much memory.
- */
-const REQUEST_BYTES = 16_384;
 
 const NOT_FOUND: Refusal = {
   status: 404,

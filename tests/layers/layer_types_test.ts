@@ -222,6 +222,18 @@ Deno.test("guards get the input of the handler, and input guards only the servic
 
 const mistakes: readonly Mistake[] = [
   {
+    name: "a middleware without return",
+    code: `tool({ name: "t", use: [async (_ctx, next) => { await next(); }], run: () => 1 })`,
+    line: "is not assignable to type 'CallMiddleware'.",
+    most: 4,
+  },
+  {
+    name: "a middleware without return and async, beside a layer",
+    code: `tool({ name: "t", use: [confirm("Pay?"), (_ctx, next) => { next(); }], run: () => 1 })`,
+    line: "is not assignable to type 'CallMiddleware'.",
+    most: 4,
+  },
+  {
     name: "a layer of another input",
     code: `tool({ name: "t", input, use: [other], run: () => 1 })`,
     line: "Property 'other' is missing in type '{ amount: number; }' but required in type '{ other: string; }'.",
@@ -269,7 +281,7 @@ const mistakes: readonly Mistake[] = [
     name: "a layer of another input than the variables of a template",
     code: `resource({ uri: "notes://{id}", name: "t", use: [other], read: () => "" })`,
     line: "Property 'other' is missing in type",
-    most: 14,
+    most: 3,
   },
   {
     name: "a layer of variables around a resource without variables",

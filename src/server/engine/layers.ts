@@ -63,9 +63,19 @@ export interface Layer<in Input = unknown, in Services = NoServices, in Shared =
   readonly [INTERNALS]: LayerInternals;
 }
 
+/**
+ * A middleware in `use`. TypeScript 7 sorts a union by the names of its members, and explains why a function does not fit
+ * the first one. With this name before `Layer`, the error for a middleware without `return` is about middleware.
+ *
+ * @ignore
+ */
+export interface CallMiddleware {
+  (...given: Parameters<Middleware>): ReturnType<Middleware>;
+}
+
 /** An item of `use`: a middleware function or a layer. */
 export type UseItem<Input = unknown, Services = NoServices, Shared = NoServices> =
-  | Middleware
+  | CallMiddleware
   | Layer<Input, Services, Shared>;
 
 /**

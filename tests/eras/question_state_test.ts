@@ -299,3 +299,16 @@ Deno.test("an invalid state gets 400, however long the check takes", async () =>
     await held.server.close();
   }
 });
+
+Deno.test("a requestState that is null counts as absent, so answers with it are ignored", async () => {
+  const held = start();
+  const first = await call(held, "order");
+  for (const more of [{}, { inputResponses: null }, { inputResponses: { first: accept({ ok: true }) } }]) {
+    const { status, asked } = await call(held, "order", { requestState: null, ...more });
+    assertEquals([status, asked], [first.status, first.asked]);
+  }
+  for (const requestState of [0, false, {}, []]) {
+    assertEquals(await refuse(held, "order", { requestState }), sentence("not a string"));
+  }
+  await held.server.close();
+});

@@ -57,6 +57,7 @@ export async function openState(
   call: Call,
 ): Promise<{ answers: Params; before: Round } | undefined> {
   const answers = call.params.inputResponses ?? {};
+  // `null` counts as absent, as in all requests, because serializers of some languages write absent members as `null`.
   const text = call.params.requestState ?? undefined;
   if (!isObject(answers)) throw refuse("inputResponses is not an object");
   if (text === undefined) return;

@@ -1,11 +1,15 @@
 // Whole numbers beyond 2^53 keep their digits: in the structured content that a client reads, and in the messages that a
 // bridge forwards.
 import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
 import { connect } from "../../src/client/client.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { agreed, discovered, fakeHttp, url } from "./fakes.ts";
+import { scriptTasks } from "./scripted_tasks.ts";
 
 const LARGE = "9223372036854775807";
 const content = `{"ids":[${LARGE},-90071992547409931],"small":42,"half":0.5,"text":"${LARGE}","deep":{"id":${LARGE}}}`;
@@ -58,6 +62,32 @@ for (const era of ["modern", "legacy"] as const) {
     });
   }
 }
+
+Deno.test("the result of a task, and of a tool that is passed on to another server, keeps all digits", async () => {
+  const { handlers } = scriptTasks({
+    handle: { pollIntervalMs: 10 },
+    get: () => ({
+      ...{ taskId: "t1", status: "completed", createdAt: "2026-07-28T00:00:00Z", ttlMs: 60_000 },
+      lastUpdatedAt: "2026-07-28T00:00:00Z",
+      result: { content: [], structuredContent: { id: "LARGE" } },
+    }),
+  });
+  const far = createServer({ name: "far", version: "1.0.0", handlers, hosts: ["fake.test"] });
+  const fetch = async (request: Request) => {
+    const response = await far.fetch(request);
+    const text = (await response.text()).replaceAll('"LARGE"', LARGE);
+    return new Response(text, { status: response.status, headers: response.headers });
+  };
+  const upstream = await connect(url, { fetch, extensions: [taskClient()], onWarning() {} });
+  assertEquals((await upstream.callTool("work")).structuredContent, { id: LARGE });
+  const listed = { name: "work", inputSchema: { type: "object" } };
+  const passed = tool.from(listed, (args) => upstream.callTool("work", args));
+  const server = createServer({ name: "near", version: "1.0.0", handlers: [passed] });
+  await using client = await connectTest(server);
+  assertEquals((await client.callTool("work")).structuredContent, { id: LARGE });
+  await upstream.close();
+  await Promise.all([far.close(), server.close()]);
+});
 
 Deno.test("a bridge forwards all digits of arguments and results, in bodies and in headers", async () => {
   const sent: string[] = [];

@@ -11,7 +11,7 @@ import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
 import { planStdio, readVariables } from "./install/stdio_plan.ts";
 import { importModule } from "./lazy_modules.ts";
-import { toRelativePath } from "../ready/files/path.ts";
+import { toFolder, toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "../core/kit/suggestions.ts";
@@ -122,7 +122,7 @@ async function installTarget(args: Args): Promise<void> {
   }
   const destination = findDestination(target, flags);
   const isUrl = /^https?:/i.test(target);
-  const plan = isUrl ? planHttp(target, destination, args) : await planStdio(target, destination, args);
+  const plan = isUrl ? await planHttp(target, destination, args) : await planStdio(target, destination, args);
   const loadCheck = () => importModule<typeof import("./install/entry_check.ts")>("./install/entry_check.ts");
   const check = "no-check" in flags ? undefined : await (await loadCheck()).checkEntry(target, plan.target);
   const name = flags.name ?? toEntryName(check?.name) ?? plan.defaultName;
@@ -166,7 +166,9 @@ function findDestination(target: string, { client: named, file }: Args["flags"])
   const path = file === undefined ? client.toPath() : platform.toPath(file);
   // Treat a file in the working directory, such as `.cursor/mcp.json`, as part of the project.
   const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
-  return { client, file: path, isShared: client.isShared || isInProject };
+  const isShared = client.isShared || isInProject;
+  // A file such as `.cursor/mcp.json` belongs to the folder that contains `.cursor`.
+  return { client, file: path, isShared, ...isShared && { project: toFolder(path).replace(/(?<=.)\/\.[^/]*$/, "") } };
 }
 
 function findClient(target: string, named: string | undefined): InstallClient {

@@ -90,7 +90,8 @@ export async function callStarted(
   const { command, args, env } = toLaunch(client, entry, variables);
   const { PATH, HOME } = Deno.env.toObject();
   const child = new Deno.Command(command, {
-    args: [...args],
+    // VS Code and Cursor replace this variable with the project's folder.
+    args: args.map((arg) => arg.replaceAll("${workspaceFolder}", cwd)),
     cwd,
     clearEnv: true,
     env: { PATH, HOME, ...env },

@@ -68,18 +68,18 @@ const examples = [
 
 for (const { target, flags, asks, ...more } of examples) {
   testProcesses(`${target} is installed with minimal permissions, and works with these permissions`, async () => {
-    const expected = flags.map((flag) => flag.replaceAll("ROOT", root));
+    const expected = flags.map((flag) => flag.replaceAll("ROOT", "./"));
     const words = ["install", target, "--client", "claude-code", "--dry-run", ..."words" in more ? more.words : []];
     const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
     assertEquals(code, 0, stderr);
     const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
     // The examples import names that the import map in the project's deno.json resolves.
-    const config = target.endsWith(".ts") ? ["--config", `${root}deno.json`] : [];
-    const given = ["run", ...config, ...expected, `${root}mod.ts`, root + target];
+    const config = target.endsWith(".ts") ? ["--config", "./deno.json"] : [];
+    const given = ["run", ...config, ...expected, "./mod.ts", `./${target}`];
     assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
     for (const [method, params, told] of asks) {
       const finished = await ask([entry.command, entry.args[0], "--no-prompt", ...entry.args.slice(1)], {
-        cwd: "/",
+        cwd: root,
         input: toRequest(method, params),
       });
       assertEquals(finished.code, 0, finished.stderr);
@@ -480,10 +480,10 @@ const entry = (indent: string) =>
   "command": "deno",
   "args": [
     "run",
-    "--allow-read=${["/s", `${root}src`].sort()}",
+    "--allow-read=${["./s", `${root}src`].sort()}",
     "--deny-net",
     "${root}mod.ts",
-    "/s"
+    "./s"
   ]
 }`.replaceAll("\n", `\n${indent}`);
 
@@ -658,7 +658,7 @@ testProcesses("install requires permissions to be named for code, and grants onl
       assert(stdout, stderr);
       const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
       return args.slice(1, -2).map((flag) =>
-        flag.replaceAll(cwd, "").replace(`,${root}src`, "").replace(`${root}src,`, "")
+        flag.replaceAll(cwd, "").replaceAll("./", "/").replace(`,${root}src`, "").replace(`${root}src,`, "")
       );
     };
     assertEquals(await flags("s.ts", "--allow-none"), ["--allow-read=/s.ts", "--deny-net"]);
@@ -746,7 +746,7 @@ testProcesses(
       assertEquals(JSON.parse(stdout).servers.s, {
         type: "stdio",
         command: "bun",
-        args: [`${root}mod.ts`, `${cwd}/s.ts`],
+        args: [`${root}mod.ts`, "${workspaceFolder}/s.ts"],
       });
       assertEquals(stderr.trimEnd().split("\n").at(-1), sentence());
     });
@@ -790,12 +790,13 @@ testProcesses("install uses the file and the format of each client", async () =>
       assertEquals(Object.keys(written), [holder]);
       const { type, command, args } = written[holder].docs;
       assertEquals(type, client === "vscode" ? "stdio" : undefined);
+      const docs = { "claude-code": "./docs", vscode: "${workspaceFolder}/docs" }[client] ?? `${cwd}/docs`;
       assertEquals(args, [
         "run",
-        `--allow-read=${[`${cwd}/docs`, `${root}src`].sort()}`,
+        `--allow-read=${[`${cwd}/docs`, `${root}src`].sort()}`.replace(`${cwd}/docs`, docs),
         "--deny-net",
         `${root}mod.ts`,
-        `${cwd}/docs`,
+        docs,
       ]);
       // Desktop clients get the program's path, because they may not find the program by its name.
       assertEquals(command.includes("/"), !["vscode", "claude-code"].includes(client));

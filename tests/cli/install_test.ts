@@ -207,6 +207,12 @@ const forms = [
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
+/** The name of the server's file in the project's file of a client, so that it is valid for other users too. */
+const PORTABLE: Readonly<Record<string, string>> = {
+  "claude-code": "./my server.ts",
+  vscode: "${workspaceFolder}/my server.ts",
+};
+
 /** The variables that move the files of clients. */
 const PATH_VARIABLES = [
   ...["XDG_CONFIG_HOME", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "CONTINUE_GLOBAL_DIR"],
@@ -246,11 +252,12 @@ for (const { name: runtime, program } of runtimes) {
           assertEquals(entry.name, "My-Server");
           const { cmd, command, args = [], ...rest } = entry.fields;
           const [executable, ...given] = [cmd ?? command, args].flat(2).map(String);
-          assertEquals(given.slice(-2), [`${root}mod.ts`, `${home}/my server.ts`]);
+          const server = PORTABLE[client] ?? `${home}/my server.ts`;
+          assertEquals(given.slice(-2), [`${root}mod.ts`, server]);
           assertEquals(executable.includes("/"), !SHARED.includes(client));
           const flags = [
             "run",
-            `--allow-read=${[`${home}/my server.ts`, `${root}src`].sort()}`,
+            `--allow-read=${[`${home}/my server.ts`, `${root}src`].sort()}`.replace(`${home}/my server.ts`, server),
             "--allow-env=MY_KEY",
             "--deny-net",
           ];
@@ -299,6 +306,36 @@ for (const { name: runtime, program } of runtimes) {
       },
     );
   }
+
+  testProcesses(`${runtime}: an entry in a project's file works after the project has moved`, async () => {
+    const cases = [
+      { client: "claude-code", file: ".mcp.json", key: "mcpServers", path: "./tools/s.ts" },
+      { client: "cursor", file: ".cursor/mcp.json", key: "mcpServers", path: "${workspaceFolder}/tools/s.ts" },
+      { client: "opencode", file: "opencode.json", key: "mcp", path: "./tools/s.ts" },
+      // The project of this file is `tools`.
+      { client: "opencode", file: "tools/opencode.json", key: "mcp", path: "./s.ts", folder: "tools" },
+      // It is not known in which folder this client starts servers.
+      { client: "qwen", file: ".qwen/settings.json", key: "mcpServers" },
+    ];
+    for (const { client, file, key, path, folder = "" } of cases) {
+      await withFiles({ "before/tools/s.ts": code, "before/tools/data/a.md": "" }, async (cwd) => {
+        const before = `${cwd}/before`;
+        const allow = runtime === "deno" ? ["--allow-read", "tools/data", "--allow-env", "MY_KEY"] : [];
+        const words = ["install", "tools/s.ts", "--client", client, "--file", file, ...allow];
+        const { code: exitCode, stderr } = await run([...program, ...words], { cwd: before });
+        assertEquals(exitCode, 0, stderr);
+        const { fields } = await readEntry(`${before}/${file}`, key);
+        const text = JSON.stringify(fields);
+        assertEquals(text.includes(before), path === undefined, text);
+        if (path === undefined) return;
+        assert(text.includes(path), text);
+        await Deno.rename(before, `${cwd}/after`);
+        const entry = await readEntry(`${cwd}/after/${file}`, key);
+        const moved = `${cwd}/after/${folder}`.replace(/\/$/, "");
+        assertEquals(await callStarted(client, entry, { variables: {}, cwd: moved, tool: "hi" }), "Hi!");
+      });
+    }
+  });
 
   testProcesses(
     `${runtime}: install finds the file of a client at the path that the client's variable sets`,
@@ -507,7 +544,8 @@ testProcesses("deno: install passes the deno.json of the code, so that the entry
     // Do not start the server, because reading the config file would require packages.
     const dry = ["--client", "cursor", "--file", `${cwd}/d.json`, "--allow-none", "--no-check", "--dry-run"];
     const config = await run([...words, `${app}/mcp.jsonc`, ...dry], { cwd });
-    assertStringIncludes(config.stdout.replace(/\s+/g, " "), `"run", "--config", "${app}/deno.jsonc", "--allow-read=`);
+    const file = "${workspaceFolder}/app/deno.jsonc";
+    assertStringIncludes(config.stdout.replace(/\s+/g, " "), `"run", "--config", "${file}", "--allow-read=`);
     const { stdout } = await run([...words, `${cwd}/plain/server.ts`, ...dry], { cwd });
     assertEquals(stdout.includes('"--config"'), false);
   });

@@ -351,7 +351,7 @@ testProcesses("Deno: install grants an API of a config file exactly the permissi
     assertEquals(code, 0, stderr);
     const [{ args }] = Object.values(JSON.parse(stdout).mcpServers) as { args: string[] }[];
     assertEquals(args.filter((each) => each.startsWith("--")), [
-      `--allow-read=${[`${cwd}/mcp.jsonc`, `${cwd}/pets.yaml`, `${root}src`].sort()}`,
+      `--allow-read=${[`${cwd}/mcp.jsonc`, `${cwd}/pets.yaml`, `${root}src`].sort()}`.replaceAll(cwd, "."),
       "--allow-net=pets.example.com:443",
       "--allow-env=MCP_PETS_TOKEN",
     ]);

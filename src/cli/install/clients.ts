@@ -42,6 +42,11 @@ export interface InstallClient {
    * different paths.
    */
   readonly isShared: boolean;
+  /**
+   * Returns the name of a file or folder of the project, such as `./server.ts`, for an entry in the project's file. `path`
+   * is relative to the project's folder. `undefined` if it is not known in which folder the client starts servers.
+   */
+  readonly toProjectPath?: (path: string) => string;
   /** Returns a reference to an environment variable. `undefined` if the client does not expand references. */
   readonly toReference?: (variable: string) => string;
   /** Returns the entry for a server that the client starts. */
@@ -55,6 +60,8 @@ export interface InstallClient {
   readonly nextStep: string;
 }
 
+const toDotPath = (path: string) => path && `./${path}` || ".";
+const toWorkspacePath = (path: string) => `\${workspaceFolder}${path && `/${path}`}`;
 const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
@@ -94,6 +101,7 @@ export const clients: readonly InstallClient[] = [
     name: "claude-code",
     title: "Claude Code",
     toPath: () => platform.toPath(".mcp.json"),
+    toProjectPath: toDotPath,
     nextStep: "Start `claude` in this folder, and approve the server.",
   },
   {
@@ -101,6 +109,7 @@ export const clients: readonly InstallClient[] = [
     name: "cursor",
     title: "Cursor",
     toPath: () => `${toHome()}/.cursor/mcp.json`,
+    toProjectPath: toWorkspacePath,
     toReference: toEnvReference,
     toHttpEntry: (server) => server,
     nextStep: "Cursor lists the server in its settings, under MCP.",
@@ -110,6 +119,7 @@ export const clients: readonly InstallClient[] = [
     name: "vscode",
     title: "VS Code",
     toPath: () => platform.toPath(".vscode/mcp.json"),
+    toProjectPath: toWorkspacePath,
     serversKey: "servers",
     toReference: toEnvReference,
     toStdioEntry: (server) => ({ type: "stdio", ...server }),
@@ -178,6 +188,7 @@ export const clients: readonly InstallClient[] = [
     name: "opencode",
     title: "opencode",
     toPath: () => `${toConfigHome()}/opencode/opencode.json`,
+    toProjectPath: toDotPath,
     serversKey: "mcp",
     toReference: (variable) => `{env:${variable}}`,
     toStdioEntry: ({ command, args, env }) => ({

@@ -8,7 +8,7 @@ import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
 import { toShell } from "../command.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
-import { toCommand } from "./stdio_plan.ts";
+import { toCommand, toPortable } from "./stdio_plan.ts";
 
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
@@ -19,7 +19,11 @@ const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
  * @throws {CliError} if an option cannot be used with a URL, or if the client's configuration file must not contain a
  * header.
  */
-export function planHttp(target: string, destination: Destination, { flags, all }: Args): InstallPlan {
+export async function planHttp(
+  target: string,
+  destination: Destination,
+  { flags, all }: Args,
+): Promise<InstallPlan> {
   const { client } = destination;
   const { toHttpEntry } = client;
   const url = readUrl(target);
@@ -30,7 +34,7 @@ export function planHttp(target: string, destination: Destination, { flags, all 
       `Cannot use --${unusable}: the option is for a server that the client starts; remove the option`,
     );
   }
-  if (!toHttpEntry || "bridge" in flags) return planBridge(target, url, destination, all.header);
+  if (!toHttpEntry || "bridge" in flags) return await planBridge(target, url, destination, all.header);
   const typed = Object.entries(readHeaders(all.header));
   const headers = Object.fromEntries(typed.map(([name, text]) => [name, toHeaderValue(name, text, destination)]));
   const expanded = Object.fromEntries(typed.map(([name, text]) => [name, expandVariables(text)]));
@@ -47,7 +51,12 @@ export function planHttp(target: string, destination: Destination, { flags, all 
  * Plans an entry that starts the bridge, for a client that cannot sign in, or whose configuration file cannot contain a
  * URL.
  */
-function planBridge(target: string, url: URL, destination: Destination, headers?: readonly string[]): InstallPlan {
+async function planBridge(
+  target: string,
+  url: URL,
+  destination: Destination,
+  headers?: readonly string[],
+): Promise<InstallPlan> {
   const { client } = destination;
   if (headers) {
     throw new CliError(
@@ -56,7 +65,8 @@ function planBridge(target: string, url: URL, destination: Destination, headers?
     );
   }
   const permissions = platform.runtime === "deno" ? ["-A"] : [];
-  const [command, ...args] = toCommand(destination, permissions, ["bridge", target]);
+  const [command, ...words] = toCommand(destination, permissions, ["bridge", target]);
+  const args = await toPortable(words, destination);
   return {
     toEntry: (name) => client.toStdioEntry({ command, args }, name),
     summary: toShell([command, ...args]),

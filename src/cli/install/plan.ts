@@ -10,6 +10,8 @@ export interface Destination {
   readonly file: string;
   /** Whether other users can read the file. If so, the entry must not contain secrets. */
   readonly isShared: boolean;
+  /** The folder of the project to which a shared file belongs. */
+  readonly project?: string;
 }
 
 /** The plan for an entry. The name of the entry may not be known yet, because the server may report it. */

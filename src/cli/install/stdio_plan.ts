@@ -7,7 +7,7 @@ import { isInCache, toEntry, toOwnReads, toProgram, toShell } from "../command.t
 import { importModule } from "../lazy_modules.ts";
 import { toKind } from "../load.ts";
 import { toBaseFolder } from "../../ready/files/glob.ts";
-import { isAbsolute, toBaseName, toFolder } from "../../ready/files/path.ts";
+import { isAbsolute, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { toName, toTargetUrl } from "../target_url.ts";
@@ -45,14 +45,15 @@ export async function planStdio(target: string, destination: Destination, { flag
   });
   const endpoint = ["server", "param"].flatMap((name) => (all[name] ?? []).flatMap((value) => [`--${name}`, value]));
   const [command, ...args] = [...toCommand(destination, [...config, ...permissions], [path]), ...endpoint];
+  const given = await toPortable(args, destination);
   const variables = toList(all.env);
   const values = readVariables(variables, destination);
   const env = toEnv(variables, values, destination);
   return {
-    toEntry: (name) => destination.client.toStdioEntry({ command, args, ...env && { env } }, name),
-    summary: toShell([command, ...args]),
+    toEntry: (name) => destination.client.toStdioEntry({ command, args: given, ...env && { env } }, name),
+    summary: toShell([command, ...given]),
     defaultName: kind === "config" || kind === "pattern" ? toBaseName(toFolder(path)) : toName(path),
-    target: { command, args, env: values, cwd: destination.isShared ? undefined : ROOT },
+    target: { command, args, env: values, cwd: destination.isShared ? destination.project : ROOT },
     notes: toNotes(requirements, variables, destination),
   };
 }
@@ -144,6 +145,24 @@ export function toCommand(
   // Use the full path of the runtime, because desktop clients are not started by a shell, so their PATH is shorter.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();
   return [command, ...rest, ...flags, toEntry(), ...words];
+}
+
+/**
+ * Replaces paths in the project with paths that are valid wherever another user has the project. Also replaces paths in
+ * lists, such as `--allow-read=/home/me/project/docs,/tmp`.
+ */
+export async function toPortable(
+  args: readonly string[],
+  { client: { toProjectPath }, project }: Destination,
+): Promise<readonly string[]> {
+  if (project === undefined || !toProjectPath) return args;
+  const folders = [project, await platform.files.resolve(project) ?? project];
+  const toShown = (path: string) => {
+    const inside = folders.map((folder) => isAbsolute(path) ? toRelativePath(folder, path) : undefined)
+      .find((relative) => relative !== undefined);
+    return inside === undefined ? path : toProjectPath(inside);
+  };
+  return args.map((arg) => arg.replace(/[^=,]+/g, toShown));
 }
 
 /** Reads environment variables. A variable may be unset if the file contains only a reference to the variable. */

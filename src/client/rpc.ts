@@ -214,6 +214,8 @@ export interface RpcOptions {
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors that belong to no request. */
   readonly onError: (error: unknown) => void;
+  /** Called with an error response that has no id, such as for a message that was too large. Defaults to `onError`. */
+  readonly onUnidentified?: (error: unknown) => void;
   /** Whether to retry sending an answer if the server rejects it with status 429 or 5xx. Defaults to `false`. */
   readonly repeatsAnswers?: boolean;
 }
@@ -310,6 +312,7 @@ class ChannelRpc implements Rpc {
   readonly #answer: RequestHandler;
   readonly #use: readonly ClientMiddleware[];
   readonly #onError: (error: unknown) => void;
+  readonly #onUnidentified: (error: unknown) => void;
   readonly #repeatsAnswers: boolean;
   readonly #running = new Set<Running>();
   /** The functions that receive the late results of cancelled requests, by id. */
@@ -332,6 +335,7 @@ class ChannelRpc implements Rpc {
     this.#answer = answer;
     this.#use = use;
     this.#onError = onError;
+    this.#onUnidentified = options.onUnidentified ?? onError;
     this.#repeatsAnswers = repeatsAnswers;
     this.channel = open((message) => this.receive(message));
   }
@@ -433,7 +437,9 @@ class ChannelRpc implements Rpc {
    * a notification, which has no id.
    */
   #receiveLate({ id, result, error }: Message): void {
-    if (error && !isId(id)) return this.#onError(toRejection(error, "Cannot identify the rejected message: it got"));
+    if (error && !isId(id)) {
+      return this.#onUnidentified(toRejection(error, "Cannot identify the rejected message: it got"));
+    }
     const onLate = isId(id) ? this.#late.get(id) : undefined;
     if (!onLate || !isId(id)) return;
     this.#late.delete(id);

@@ -12,6 +12,7 @@ import type { Server } from "./server.ts";
 /** Whether a call with the storage takes only slightly longer: on Node 24 and later. */
 const isCheap = Number(node?.version.match(/\d+/)?.[0] ?? 0) >= 24;
 
+// Bound: one for each server that the program serves.
 const served: Set<Server> = new Set();
 let stop = () => {};
 

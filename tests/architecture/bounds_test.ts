@@ -27,6 +27,7 @@ const SHORT: { readonly [path: string]: string } = {
   "src/ready/openapi/loops.ts": "a document that is read at the start",
   "src/ready/openapi/names.ts": "a document that is read at the start",
   "src/ready/openapi/schemas.ts": "a document that is read at the start",
+  "src/ready/openapi/shape.ts": "a document that is read at the start",
   "src/ready/openapi/used_parts.ts": "a document that is read at the start",
   "src/ready/worker/expose.ts": "one call in a worker thread",
   "src/server/call/answers.ts": "one call",

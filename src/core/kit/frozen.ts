@@ -28,9 +28,12 @@ export function toFrozen<T>(value: T, check?: (other: object) => void): T {
   const root = toCopy(value);
   // The loop also visits entries that are added to the map while it runs.
   for (const [from, copy] of copies) {
-    for (const [name, each] of Object.entries(from)) {
+    // Symbols too: the library adds facts to capabilities.
+    for (const name of Reflect.ownKeys(from)) {
+      if (!Object.prototype.propertyIsEnumerable.call(from, name)) continue;
+      const value = toCopy(Reflect.get(from, name));
       // Define the property, because an assignment to `__proto__` would replace the prototype.
-      Object.defineProperty(copy, name, { value: toCopy(each), enumerable: true, configurable: true, writable: true });
+      Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true });
     }
     if (Array.isArray(from) && Array.isArray(copy)) copy.length = from.length;
   }

@@ -36,6 +36,7 @@ const RANKING_BYTES = 400;
 /** The rankings of one server. */
 export class Rankings {
   readonly #turns = new Turns();
+  // Bound: `search.bytes`.
   /** By client, and by set and query. Clients do not share rankings, because the time would tell what others search. */
   readonly #known = new Map<unknown, Map<string, Known>>();
 

@@ -67,6 +67,7 @@ const MAX_ARGS = 40;
 const MAX_ABOUT = 50;
 
 /** The index. */
+// Bound: the owner starts again when `size` is too large.
 export class ToolIndex {
   readonly #tools = new Map<string, IndexedTool>();
   readonly #postings = new Map<string, Postings>();

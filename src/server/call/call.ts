@@ -60,8 +60,8 @@ export interface CallHost extends ContainerHost {
   isGranted(link: Link, scopes: readonly string[]): boolean;
   /** The call whose handler makes this inner call. Set only for an inner call. */
   readonly outer?: Call;
-  /** The state of the outermost call, for work that outlives that call. Set only within another call. */
-  readonly root?: CallHost;
+  /** The host of the outermost call, for work that outlives that call. Set only within another call. */
+  readonly outermost?: CallHost;
   /** Returns the beginning of the keys of all questions and values of an inner call. */
   readonly toInnerKey?: () => Promise<string>;
 }

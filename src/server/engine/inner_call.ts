@@ -310,7 +310,7 @@ function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<s
     // its deferred functions.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
     outer: { value: outer },
-    root: { value: outer.host.root ?? outer.host },
+    outermost: { value: outer.host.outermost ?? outer.host },
     toInnerKey: { value: toInnerKey },
     reruns: { value: undefined },
   });

@@ -382,13 +382,13 @@ class ExtensionRun {
     const { host: shared, hasResultTypes, session } = home;
     // Defer the work until the outer call ends, because the scheduler does not end the inner call.
     const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
-    const root = shared.root ?? shared;
+    const outermost = shared.outermost ?? shared;
     const reruns = { value: undefined };
-    const host: CallHost = Object.create(shared, { defer, root: { value: root } });
+    const host: CallHost = Object.create(shared, { defer, outermost: { value: outermost } });
     const alone: CallHost = Object.create(host, { reruns });
     // A detached call has no outer call any more.
-    const later = { value: (_inner: Call, run: Deferred) => root.defer(this.#inner, run) };
-    const detached: CallHost = Object.create(root, { defer: later, reruns, root: { value: root } });
+    const later = { value: (_inner: Call, run: Deferred) => outermost.defer(this.#inner, run) };
+    const detached: CallHost = Object.create(outermost, { defer: later, reruns, outermost: { value: outermost } });
     const toHost = () => this.#outer ? this.#redirect.ask ? alone : host : detached;
     return {
       // In development, `reruns` warns about work before a question, because the client's retry repeats this work. The

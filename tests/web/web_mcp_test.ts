@@ -332,7 +332,7 @@ Deno.test("a tool that changes something does not run without the user's consent
   await inPage(server, async ({ load, use }) => {
     const register = await load();
     const registered = await register(options);
-    const text = "write did not run: the user declined. Do not call write again unless the user asks you to.";
+    const text = "write did not run: the user declined. Do not call write again unless the user asks.";
     assertEquals(await use("write"), { content: [{ type: "text", text }], isError: true });
     assertEquals(Object(await use("clear")).isError, true);
     registered.close();

@@ -167,7 +167,7 @@ class Registered implements WebMcpRegistration {
 function describe({ name, title, arguments: args }: WebMcpRequest): string {
   const entries = Object.entries(args);
   if (entries.length > MAX_ARGUMENTS) {
-    const state = `the user cannot review more than ${MAX_ARGUMENTS} arguments`;
+    const state = `users can review at most ${MAX_ARGUMENTS} arguments`;
     throw new Error(`Cannot call ${name}: ${state}; pass confirm to register()`);
   }
   const share = Math.floor(MAX_SHOWN / entries.length);
@@ -181,6 +181,6 @@ function describe({ name, title, arguments: args }: WebMcpRequest): string {
 
 /** Returns the result that tells the agent that the user has declined, as the layer `confirm` of the server does. */
 function toDeclined(name: string): CallResult {
-  const text = `${name} did not run: the user declined. Do not call ${name} again unless the user asks you to.`;
+  const text = `${name} did not run: the user declined. Do not call ${name} again unless the user asks.`;
   return { content: [{ type: "text", text }], isError: true };
 }

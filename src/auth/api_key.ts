@@ -6,7 +6,16 @@ import type { Authenticate, Authentication, AuthRequestInfo, Challenge } from ".
 import type { Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerInfo, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import {
+  type CallerInfo,
+  checkFor,
+  checkPrefix,
+  checkSecrets,
+  isUnset,
+  readOwn,
+  toPrincipal,
+  toUnready,
+} from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 import { KnownSecrets } from "./secrets.ts";
 
@@ -40,7 +49,8 @@ export interface ApiKeyOptions {
    * An object that maps the id of each caller to the caller's key or to an {@linkcode ApiKeyCaller}, or a function that
    * finds the owner of a key. A caller for whom the object contains only a key has no scopes.
    *
-   * `apiKey` throws if a key is `undefined`, for example because an environment variable is not set.
+   * If a key is `undefined` or empty, for example because an environment variable is not set, `server.ready()` rejects,
+   * and the server rejects all requests with HTTP 503.
    */
   readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
   /**
@@ -98,9 +108,10 @@ export function apiKey(options: ApiKeyOptions): Authentication {
     query,
   };
   const challenge: Challenge = { scheme: isBearer ? "Bearer" : "ApiKey", params: realm === undefined ? {} : { realm } };
-  const secrets = typeof keys === "function" ? keys : toSecrets(keys, prefix);
+  const problems: Error[] = [];
+  const secrets = typeof keys === "function" ? keys : toSecrets(keys, prefix, problems);
   const isTable = secrets instanceof KnownSecrets;
-  return {
+  const auth: Authentication = {
     authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, { places, challenge, prefix }),
     checkHandler: isTable ? checkFor(secrets.values) : undefined,
     credentials: {
@@ -112,6 +123,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
     scheme: authScheme({ name: "apiKey()", schemes: isBearer ? ["bearer"] : [], prefix }),
     readPrincipal: readOwn(prefix),
   };
+  return problems.length ? toUnready(auth, problems[0]) : auth;
 }
 
 /** The places that may contain the key, and the values from which principals and refusals are created. */
@@ -145,14 +157,21 @@ function toOwner(owner: ApiKeyOwner, prefix: string): Principal {
 const PREFIX = "apikey";
 const MIN_LENGTH = 16;
 
+// Adds an error to `problems` for each key that is not set.
 function toSecrets(
   keys: Readonly<Record<string, string | undefined | ApiKeyCaller>>,
   prefix: string,
+  problems: Error[],
 ): KnownSecrets<Principal> {
   const known = Object.entries(keys).flatMap(([id, caller]) => {
     const { key, ...facts } = typeof caller === "object" && caller ? caller : { key: caller };
     const value = toPrincipal(prefix, id, facts);
-    return [key].flat().map((secret) => ({ secret: readKey(secret, id), value }));
+    return [key].flat().map((secret, at) => {
+      if (!isUnset(secret)) return { secret: readKey(secret, id), value };
+      problems.push(toKeyError(id));
+      // A key without spaces cannot equal this text.
+      return { secret: `unset ${at} ${id}`, value };
+    });
   });
   return new KnownSecrets(known, "Cannot use the API keys");
 }
@@ -160,10 +179,13 @@ function toSecrets(
 // Error messages must not contain the key, because the messages may be logged.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
-  if (typeof key !== "string" || !key) {
-    throw new TypeError(`${state}: it is not a non-empty string; check that its environment variable is set`);
-  }
+  if (typeof key !== "string") throw toKeyError(id);
   if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
   const form = `${MIN_LENGTH} or more visible ASCII characters without commas`;
   throw new TypeError(`${state}: it is not ${form}; create a key with openssl rand -hex 16`);
+}
+
+function toKeyError(id: string): TypeError {
+  const state = `Cannot use the API key of ${quote(id)}`;
+  return new TypeError(`${state}: it is not a non-empty string; check that its environment variable is set`);
 }

@@ -9,7 +9,7 @@ import { checkOptions, isPlain, type KnownOptions } from "../core/known_options.
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import { FailureBudget, toGuesser } from "./failure_budget.ts";
-import { type CallerInfo, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import { type CallerInfo, checkFor, checkSecrets, isUnset, readOwn, toPrincipal, toUnready } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
 import { SharedChecks } from "./shared_checks.ts";
@@ -27,7 +27,10 @@ export interface BasicUserInfo extends CallerInfo {
 
 /** A user with a password. */
 export interface BasicUser extends BasicUserInfo {
-  /** Password of the user. An empty password, or `undefined` from an unset environment variable, is an error. */
+  /**
+   * Password of the user. If it is empty, or `undefined` from an unset environment variable, `server.ready()` rejects, and
+   * the server rejects all requests with HTTP 503.
+   */
   readonly password: string | undefined;
 }
 
@@ -50,7 +53,8 @@ export interface BasicAuthOptions {
    * An object that maps the name of each user to the user's password or to a {@linkcode BasicUser}, or a function that
    * verifies a name and a password. A user for whom the object contains only a password has no scopes.
    *
-   * `basicAuth` throws if a password is `undefined`, for example because an environment variable is not set.
+   * If a password is `undefined` or empty, for example because an environment variable is not set, `server.ready()`
+   * rejects, and the server rejects all requests with HTTP 503.
    */
   readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
   /** The `realm` parameter of the challenge. Some browsers show the realm in the password dialog. Defaults to `mcp`. */
@@ -85,12 +89,13 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
   const { users, realm = "mcp" } = options;
   checkSecrets(users, 'Cannot use the passwords: users must be a function or an object such as { ada: "…" }');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
-  const secrets = typeof users === "function" ? undefined : toSecrets(users);
+  const problems: Error[] = [];
+  const secrets = typeof users === "function" ? undefined : toSecrets(users, problems);
   const verify: Verify = typeof users === "function"
     ? toVerifier(users, challenge)
     : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
   const guesses = new Guesses(secrets === undefined);
-  return {
+  const auth: Authentication = {
     authenticate(request, info) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
       if (refusal) return refusal;
@@ -104,6 +109,7 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
     scheme: authScheme({ name: "basicAuth()", schemes: ["basic"], prefix: PREFIX }),
     readPrincipal: readOwn(PREFIX),
   };
+  return problems.length ? toUnready(auth, problems[0]) : auth;
 }
 
 const PLACES = { header: "authorization", scheme: "Basic" };
@@ -243,19 +249,27 @@ function toKey(guesser: string, bytes: string): string {
 
 type Verify = (pair: string, info: AuthRequestInfo) => Authenticated;
 
-function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser>>): KnownSecrets<Principal> {
+// Adds an error to `problems` for each password that is not set.
+function toSecrets(
+  users: Readonly<Record<string, string | undefined | BasicUser>>,
+  problems: Error[],
+): KnownSecrets<Principal> {
   const known = Object.entries(users).map(([name, user]) => {
     const { password, ...facts }: Partial<BasicUser> = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
     if (!name || /[:\p{Cc}]/u.test(name)) {
       throw new TypeError(`${state}: the name is empty, or contains a colon or a control character`);
     }
-    if (typeof password !== "string" || !password) {
-      throw new TypeError(
-        `${state}: the password is not a non-empty string; check that its environment variable is set`,
-      );
+    if (typeof password === "string" && password) {
+      return { secret: toBytes(`${name}:${password}`), value: toUser(name, facts) };
     }
-    return { secret: toBytes(`${name}:${password}`), value: toUser(name, facts) };
+    const problem = new TypeError(
+      `${state}: the password is not a non-empty string; check that its environment variable is set`,
+    );
+    if (!isUnset(password)) throw problem;
+    problems.push(problem);
+    // A pair with a name cannot equal this text.
+    return { secret: `:${name}`, value: toUser(name, facts) };
   });
   return new KnownSecrets(known, "Cannot use the passwords");
 }

@@ -3,7 +3,7 @@
  */
 import { McpError, quote } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
-import type { Authentication } from "../server/engine/auth.ts";
+import { type Authentication, UNREADY } from "../server/engine/auth.ts";
 import type { Context, Principal } from "../server/call/context.ts";
 import { readPrincipal } from "../server/call/principal.ts";
 import { covers } from "../server/call/scopes.ts";
@@ -34,6 +34,22 @@ export function checkSecrets(secrets: unknown, message: string): void {
  */
 export function toPrincipal(prefix: string, id: string, info: CallerInfo = {}): Principal {
   return readPrincipal({ ...info, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
+}
+
+/**
+ * Returns an authentication that accepts nobody, because a key or password is not set. A server can be created with it,
+ * such as while a framework builds the app, but not started.
+ */
+export function toUnready(auth: Authentication, error: Error): Authentication {
+  const authenticate = (): never => {
+    throw error;
+  };
+  return { ...auth, authenticate, [UNREADY]: error };
+}
+
+/** Tests whether a value is that of an environment variable that is not set. */
+export function isUnset(value: unknown): boolean {
+  return value === undefined || value === "";
 }
 
 /**

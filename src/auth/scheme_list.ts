@@ -17,6 +17,7 @@ import {
   type PathInfo,
   readChallenges,
   refuseRequest,
+  UNREADY,
 } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
@@ -162,6 +163,7 @@ class SchemeList implements Authentication {
       }
     }
     this.#list = list;
+    this[UNREADY] = list.map(({ auth }) => auth[UNREADY]).find((error) => error);
     this.#takesAuthorization = list.some(({ schemes }) => schemes.length);
     this.credentials = {
       headers: list.flatMap(({ headers }) => headers),
@@ -177,6 +179,7 @@ class SchemeList implements Authentication {
     if (list.some(({ auth }) => auth.start)) this.start = (server) => this.#startAll(server);
   }
 
+  readonly [UNREADY]: Authentication[typeof UNREADY];
   readonly renew: Authentication["renew"];
   readonly start: Authentication["start"];
   checkHandler: Authentication["checkHandler"];

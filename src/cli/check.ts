@@ -17,7 +17,7 @@ import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { toFolder } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
-import { CliError, UsageError } from "./cli_error.ts";
+import { CliError, UsageError, withAction } from "./cli_error.ts";
 
 export const check: Command = {
   name: "check",
@@ -80,7 +80,7 @@ async function checkTarget(args: Args): Promise<number> {
       const entered = await enterEndpoint(each, takesParams ? params : undefined, choice);
       // A handler whose warning is listed does not stop the server with an error.
       const warned = listWarnings(each.server).map((warning) => ({ level: "warning" as const, ...warning }));
-      const { listing, failures } = await listWhole(entered);
+      const { listing, failures } = await listWhole(entered, name);
       const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       const steps = "verbose" in flags ? listSteps(each.server) : undefined;
@@ -97,17 +97,18 @@ async function checkTarget(args: Args): Promise<number> {
 }
 
 /** Returns all lists of a server. If the server has a search, `tools` are all tools, and `shortTools` are listed first. */
-async function listWhole(server: PipeServer): Promise<ListResult> {
-  const short = await listServer(server);
-  const whole = await platform.withVariable("MCP_SEARCH", "off", () => listServer(server));
+async function listWhole(server: PipeServer, target: string): Promise<ListResult> {
+  const short = await listServer(server, target);
+  const whole = await platform.withVariable("MCP_SEARCH", "off", () => listServer(server, target));
   const toNames = ({ listing }: ListResult) => JSON.stringify(listing.tools.map(({ name }) => name));
   if (!whole || toNames(short) === toNames(whole)) return short;
   return { ...whole, listing: { ...whole.listing, shortTools: short.listing.tools } };
 }
 
-async function listServer(server: PipeServer): Promise<ListResult> {
+async function listServer(server: PipeServer, target: string): Promise<ListResult> {
   const { connect } = await import("../client/client.ts");
-  const client = await connect(server);
+  // Fails if a value that the server needs to serve is not set, such as its secret.
+  const client = await withAction(`Cannot check ${target}`, () => connect(server));
   try {
     return await listAll(client);
   } finally {

@@ -8,7 +8,7 @@ import { toPrintable } from "../core/kit/printable.ts";
 import type { Implementation, Server } from "../library.ts";
 import type { Params } from "../client/client.ts";
 import { type Args, rejectRest } from "./args.ts";
-import { CliError, UsageError } from "./cli_error.ts";
+import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";
 import { listAll, toCount } from "./listing.ts";
@@ -214,7 +214,7 @@ async function describe(
     throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports one server without path parameters`);
   }
   const { connect } = await import("../client/client.ts");
-  await using client = await connect(server);
+  await using client = await withAction(`Cannot pack ${target}`, () => connect(server));
   const { listing, failures: [failure] } = await listAll(client);
   if (failure) throw new CliError(`Cannot pack ${target}: ${failure.place}: ${failure.state}; fix the server`);
   const info: Implementation = client.server.info ?? { name: endpoint.name, version: "0.0.0" };

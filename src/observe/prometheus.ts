@@ -55,7 +55,7 @@ const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
     },
     token: {
       findProblem: (token) =>
-        typeof token === "string" && token.length >= MIN_TOKEN
+        token === "" || typeof token === "string" && token.length >= MIN_TOKEN
           ? undefined
           : `is not a valid token; it must have at least ${MIN_TOKEN} characters`,
     },
@@ -105,14 +105,14 @@ const METHODS = new Set([
  */
 export function prometheus(options: PrometheusOptions = {}): Prometheus {
   checkOptions("create the metrics", options, OPTIONS);
-  // An environment variable that is not set must not make the metrics public.
-  if (Object.hasOwn(options, "token") && options.token === undefined) {
-    throw new TypeError(
-      "Cannot create the metrics: token is undefined; set the environment variable, or omit token to serve the metrics to " +
-        "all clients",
-    );
-  }
   return new Metrics(options);
+}
+
+function refuseStart(): never {
+  throw new TypeError(
+    "Cannot serve the metrics: token is not set; set the environment variable, or omit token to serve the metrics to all " +
+      "clients",
+  );
 }
 
 class Metrics implements Prometheus {
@@ -124,7 +124,10 @@ class Metrics implements Prometheus {
   readonly #sessions = new Histogram(SESSION_DURATION);
   readonly #times = new SessionTimes();
 
-  constructor({ path = "/metrics", token, handlers = token !== undefined }: PrometheusOptions) {
+  constructor(options: PrometheusOptions) {
+    const { path = "/metrics", token, handlers = token !== undefined } = options;
+    // An environment variable that is not set must not make the metrics public.
+    if (Object.hasOwn(options, "token") && !token) this.start = refuseStart;
     this.path = path;
     this.#token = token;
     this.#hasHandlers = handlers;
@@ -148,7 +151,10 @@ class Metrics implements Prometheus {
     return this.#calls.toText() + this.#sessions.toText();
   }
 
+  readonly start?: () => never;
+
   readonly fetch = (request: Request): Response => {
+    if (this.start) return respond(503, "");
     if (request.method !== "GET" && request.method !== "HEAD") return respond(405, "", { allow: "GET, HEAD" });
     if (!this.#accepts(request.headers.get("authorization"))) return respond(401, "", { "www-authenticate": "Bearer" });
     return respond(200, request.method === "HEAD" ? "" : this.text());

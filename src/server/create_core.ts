@@ -3,8 +3,9 @@
  */
 import { toFrozen } from "../core/kit/frozen.ts";
 import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
+import { INTERNALS } from "../core/internals.ts";
 import { LazyModule } from "../core/protocol/lazy_module.ts";
-import type { Authentication } from "./engine/auth.ts";
+import { type Authentication, UNREADY } from "./engine/auth.ts";
 import { CallerWatch } from "./call/caller_watch.ts";
 import { withoutNulls } from "../core/known_options.ts";
 import { readCapabilities } from "./call/capabilities.ts";
@@ -27,6 +28,18 @@ export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | u
 /** Loaded on demand, because few servers have the option `admit`. */
 const lazyAdmission = new LazyModule(() => import("./engine/admission.ts"));
 
+/** Returns the error if the secret is missing. `isSealed` is `false` if the store needs a secret. */
+function findProblem({ secret }: CommonOptions, isSealed: boolean): TypeError | undefined {
+  if (secret === "") {
+    return new TypeError("Cannot start the server: its secret is empty; check that its environment variable is set");
+  }
+  if (isSealed) return;
+  return new TypeError(
+    "Cannot start the server: other processes can use its store, but the server has no secret; set the same `secret` in " +
+      "all processes",
+  );
+}
+
 /** Creates the core of a server. Throws if an option is invalid. */
 export function createCore(
   options: CommonOptions,
@@ -37,6 +50,7 @@ export function createCore(
   const limits = readLimits(options.limits);
   const observer = combineObservers(options.observer);
   const auth = readAuth(options);
+  const isSealed = own.sealer.isShared || !options.store?.[INTERNALS].isShared;
   const core: Core = {
     ...own,
     callers: new CallerWatch(own.ticker),
@@ -57,8 +71,9 @@ export function createCore(
     lenientArguments: options.lenientArguments,
     text: options.text,
     auth,
+    unready: findProblem(options, isSealed) ?? auth?.[UNREADY],
     observer,
-    shared: share({ limits, observer }),
+    shared: isSealed ? share({ limits, observer }) : undefined,
     can: readCapabilities(options.capabilities),
     admit: decide && ((request) => {
       const { loaded } = lazyAdmission;

@@ -218,6 +218,9 @@ function growServer<P extends Schema>(
       `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
     );
   };
+  const refuseUnready = (): never => {
+    throw core.unready;
+  };
   const fetch = withContext(front ? serveBy(core, front) : plain);
   const server: Server = {
     fetch,
@@ -230,6 +233,7 @@ function growServer<P extends Schema>(
       changes.log({ level, logger: toLogger(logger), data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
+      if (core.unready) throw core.unready;
       options.store?.[INTERNALS].requireOpen("start the server");
       core.shared?.connect();
       if (front) await (await front.load()).ready();
@@ -242,7 +246,7 @@ function growServer<P extends Schema>(
     [Symbol.asyncDispose]: close,
     [INTERNALS]: {
       fetch,
-      openPipe: hasParams ? refuse : undefined,
+      openPipe: core.unready ? refuseUnready : hasParams ? refuse : undefined,
       served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },
       enter: hasParams ? async (params = refuse()) => await (await routers.load()).enter(params) : undefined,
@@ -268,7 +272,7 @@ function growServer<P extends Schema>(
 
 /** Creates the parts of a server. The servers of concrete paths share every part that does not depend on the path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
-  const { trunk, secret = options.secret } = branch ?? {};
+  const { trunk, secret = options.secret || undefined } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
   const state = trunk?.core.state ?? new ServerState();
   const sealer = new Sealer({ secret, realm: JSON.stringify([options.name, path]) });
@@ -276,7 +280,12 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   const share: Share = ({ limits, observer }) =>
     options.store?.[INTERNALS].share({ sealer, state, ticker, changes, limits, observer });
   const core = trunk
-    ? { ...trunk.core, sealer, shared: share(trunk.core), pathParams: branch?.pathParams }
+    ? {
+      ...trunk.core,
+      sealer,
+      shared: trunk.core.unready ? undefined : share(trunk.core),
+      pathParams: branch?.pathParams,
+    }
     : createCore(options, { ticker, state, sealer, share });
   const registry = new Registry(core, changes);
   const visibility = new Visibility(registry, changes, trunk?.visibility);

@@ -192,12 +192,6 @@ export class CustomStore extends UserView implements Store {
           "the server in the constructor of a Durable Object",
       );
     }
-    if (this.#isShared && !host.sealer.isShared) {
-      throw new TypeError(
-        "Cannot create a server: other processes can use its store, but the server has no secret; set the same `secret` " +
-          "in all processes",
-      );
-    }
     const outage = this.#outages.get(host.observer) ?? new OutageReport(host.observer);
     this.#outages.set(host.observer, outage);
     const state: InstanceState = new InstanceState(host, {

@@ -161,7 +161,8 @@ Deno.test("clientCredentialsToken gets tokens for the server itself, and request
   assertEquals([(await short()).accessToken, (await short()).accessToken], ["own-2", "own-3"]);
   give(issuer, () => Response.json({ error: "invalid_client" }, { status: 401 }));
   await assertRejects(short, Error, sentence(issuer.name, 401, "invalid_client"));
-  assertThrows(() => clientCredentialsToken({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
+  const unset = clientCredentialsToken({ issuer: issuer.name, clientId: "x" });
+  await assertRejects(unset, TypeError, sentence("clientSecret", "environment variable"));
   assertThrows(
     () => clientCredentialsToken({ ...options, issuer: "http://example.com" }),
     TypeError,

@@ -211,29 +211,17 @@ Deno.test("a users function that returns a class instance, a list or a response 
 });
 
 Deno.test("invalid options throw errors that do not contain secrets", () => {
-  for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
+  for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: 5 as never }]) {
     const { message } = assertThrows(() => apiKey({ keys }), TypeError, sentence('"ada"'));
     assert(!message.includes("short") && !message.includes(ADA));
   }
   const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, sentence());
   assert(!message.includes(ADA));
   assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, sentence('"a:b"'));
-  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, sentence('"ada"'));
+  assertThrows(() => basicAuth({ users: { ada: 5 as never } }), TypeError, sentence('"ada"'));
   const options = { name: "x", version: "1" };
   for (const auth of ["key", {}, null, 5]) {
     assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, sentence("auth"));
-  }
-});
-
-Deno.test("a key or password from an unset or empty environment variable is an error that names this cause", () => {
-  const unset: Readonly<Record<string, string | undefined>> = {};
-  for (const value of [unset.ADA_KEY, ""]) {
-    for (const ada of [value, { key: value, scopes: ["a"] }]) {
-      assertThrows(() => apiKey({ keys: { ada } }), TypeError, sentence('"ada"', "environment variable"));
-    }
-    for (const bob of [value, { password: value, scopes: ["a"] }]) {
-      assertThrows(() => basicAuth({ users: { bob } }), TypeError, sentence('"bob"', "environment variable"));
-    }
   }
 });
 

@@ -13,6 +13,9 @@ import { startApp } from "./start_app.ts";
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts processes.
 const PUBLIC = "mcp.example.com";
 const ORIGIN = "https://app.example.com";
+const KEY = "ada-2f6c1e0b9d4a7853";
+/** The values that only a started app has, not the build. */
+const SECRETS = { MCP_SECRET: "a secret of at least thirty-two characters", ADA_KEY: KEY };
 const METADATA = "/.well-known/oauth-protected-resource/mcp";
 
 const found = isDeno ? await findPackages("framework", next.packages) : { missing: "Deno" };
@@ -24,11 +27,9 @@ const missing = isDeno && ("missing" in found ? found.missing : "missing" in nod
 async function writeApp(folder: string): Promise<void> {
   const library = `${folder}-library`;
   await buildNpmPackage(root, library);
-  const text = await Deno.readTextFile(`${root}examples/frameworks/server.ts`);
-  const route = `{ path: "${METADATA}", fetch: () => new Response("{}") }`;
-  const options = `hosts: ["${PUBLIC}"], cors: { origins: ["${ORIGIN}"] }, routes: [health(), ${route}]`;
-  const server = 'import { health } from "@x/mcp/observe";\n' +
-    text.replace("handlers: [add]", `handlers: [add], ${options}`);
+  const text = await Deno.readTextFile(`${root}examples/frameworks/apps/next_server.ts`);
+  const route = `{ path: "${METADATA}", public: true, fetch: () => new Response("{}") }`;
+  const server = text.replace("routes: [health()]", `cors: { origins: ["${ORIGIN}"] }, routes: [health(), ${route}]`);
   const programs = { ...next.programs, "app/health/route.ts": "apps/next_health_route.ts" };
   const files = {
     ...next.files,
@@ -51,11 +52,24 @@ async function checkRoutes(port: number): Promise<void> {
   assertEquals([preflight.status, preflight.headers.get("access-control-allow-origin")], [204, ORIGIN]);
 }
 
+/** Checks that an app without its secrets serves nobody. */
+async function checkUnready(port: number): Promise<void> {
+  const send = createHostFetch(port, PUBLIC);
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+  for (const authorization of ["", "Bearer undefined", `Bearer ${KEY}`]) {
+    const headers = { "content-type": "application/json", authorization };
+    const response = await send(new Request("http://localhost/mcp", { method: "POST", headers, body }));
+    await response.body?.cancel();
+    assertEquals(response.status, 503);
+  }
+}
+
 async function checkHosts(port: number): Promise<void> {
   for (const host of [PUBLIC, `${PUBLIC}:8443`, `127.0.0.1:${port}`, `localhost:${port}`]) {
     for (const revision of ["2026-07-28", "2025-06-18"]) {
       const fetch = createHostFetch(port, host);
-      await using client = await connect(`http://${host}/mcp`, { revisions: [revision], fetch });
+      const headers = { authorization: `Bearer ${KEY}` };
+      await using client = await connect(`http://${host}/mcp`, { revisions: [revision], fetch, headers });
       const { content } = await client.callTool("add", { a: 2, b: 3 });
       assertEquals(content, [{ type: "text", text: "5" }], `${host} in ${revision}`);
     }
@@ -69,7 +83,8 @@ async function checkHosts(port: number): Promise<void> {
     [PUBLIC, "https://evil.example", 403],
   ] as const;
   for (const [host, origin, status] of rows) {
-    const headers = { "content-type": "application/json", ...origin && { origin } };
+    const authorization = `Bearer ${KEY}`;
+    const headers = { "content-type": "application/json", authorization, ...origin && { origin } };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
     const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
     const response = await createHostFetch(port, host)(request);
@@ -102,10 +117,14 @@ Deno.test({
         await using _running = await startApp([...program, "start", "-p", `${port}`, ...address], {
           cwd: folder,
           port,
+          env: SECRETS,
         });
         await checkHosts(port);
         await checkRoutes(port);
       }
+      const port = findFreePort();
+      await using _bare = await startApp([...program, "start", "-p", `${port}`], { cwd: folder, port });
+      await checkUnready(port);
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

@@ -1,5 +1,13 @@
 // Two instances that share a store and a secret behave like one instance.
-import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertNotMatch,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/server/call/observer.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -771,10 +779,10 @@ Deno.test("keys are stored as hashes, and values are stored sealed", async () =>
   }
 });
 
-Deno.test("a store that another process can reach requires a secret", () => {
+Deno.test("a store that another process can reach requires a secret", async () => {
   const options = { name: "notes", version: "1.0.0" };
   const store = customStore(() => Promise.reject(new Error("it connects")));
-  assertThrows(() => createServer({ ...options, store }), TypeError, sentence("secret"));
+  await assertRejects(() => createServer({ ...options, store }).ready(), TypeError, sentence("secret"));
   createServer({ ...options, store: memoryStore() });
   assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, sentence("store"));
 });

@@ -56,11 +56,14 @@ export function clientCredentialsToken(options: ClientCredentialsTokenOptions): 
   checkOptions("use clientCredentialsToken()", options, OPTIONS);
   const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
     options;
-  checkClient(client, "clientCredentialsToken()");
+  const missing = checkClient(client, "clientCredentialsToken()");
   const issuer = new Issuer(name, send);
   const params = { grant_type: "client_credentials", resource, audience, scope: scopes?.join(" ") };
   // The function belongs to no server, so there is no other clock.
   const date = () => Date.now();
   const token = new ReusedToken(() => requestToken({ issuer, send }, { client, params, date }), date);
-  return () => token.get();
+  return async () => {
+    if (missing) throw missing;
+    return await token.get();
+  };
 }

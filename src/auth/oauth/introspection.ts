@@ -7,7 +7,7 @@ import { readSecureUrl, type Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { Unavailable } from "./loaded.ts";
 import { loadTokenRequests } from "./access_token.ts";
-import { checkClient, type OAuthClient } from "./oauth_client.ts";
+import type { OAuthClient } from "./oauth_client.ts";
 
 /** Options for the introspection of opaque tokens. */
 export interface IntrospectionOptions extends OAuthClient {
@@ -25,7 +25,6 @@ export function createIntrospection(
   { endpoint, ...client }: IntrospectionOptions,
   place: { readonly issuer: Issuer; readonly send: Send },
 ): (token: string, now: number) => Promise<Claims | undefined> {
-  checkClient(client, "oauth({ introspection })");
   if (endpoint !== undefined && !readSecureUrl(endpoint)) {
     throw new TypeError("Cannot use oauth({ introspection }): endpoint must be a URL over https, or http on loopback");
   }

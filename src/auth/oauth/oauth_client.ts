@@ -3,6 +3,7 @@
  */
 import type { JWK } from "jose";
 import type { KnownOptions } from "../../core/known_options.ts";
+import { isUnset } from "../principal.ts";
 
 /** Credentials with which this server authenticates to an authorization server: a client secret or a private key. */
 export interface OAuthClient {
@@ -37,13 +38,21 @@ export const CLIENT: KnownOptions<keyof OAuthClient> = {
  */
 export type PrivateJwk = JWK;
 
-/** Throws if `clientId` is missing, or if both `clientSecret` and `privateKey` are missing. */
-export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {
-  if (typeof clientId !== "string" || !clientId) {
+/**
+ * Returns an error if `clientId`, or both `clientSecret` and `privateKey`, are missing or empty, as from an environment
+ * variable that is not set. The error matters only when the client sends a request, or a server starts.
+ *
+ * @throws {TypeError} if `clientId` has another type.
+ */
+export function checkClient(
+  { clientId, clientSecret, privateKey }: OAuthClient,
+  place: string,
+): TypeError | undefined {
+  if (!isUnset(clientId) && typeof clientId !== "string") {
     throw new TypeError(`Cannot use ${place}: clientId is not a non-empty string`);
   }
-  if (clientSecret || privateKey && clientSecret === undefined) return;
-  throw new TypeError(
-    `Cannot use ${place}: clientSecret or privateKey is missing; check that its environment variable is set`,
-  );
+  const hasSecret = clientSecret || privateKey && clientSecret === undefined;
+  const missing = isUnset(clientId) ? "clientId" : "clientSecret or privateKey";
+  if (hasSecret && !isUnset(clientId)) return;
+  return new TypeError(`Cannot use ${place}: ${missing} is missing; check that its environment variable is set`);
 }

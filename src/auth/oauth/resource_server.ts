@@ -11,6 +11,7 @@ import {
   type Challenge,
   isRefusal,
   refuseRequest,
+  UNREADY,
 } from "../../server/engine/auth.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
@@ -32,7 +33,7 @@ import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
 import { INTROSPECTED_MS, KnownTokens, toCurrent, type Verdict } from "./known_tokens.ts";
 import { Unavailable } from "./loaded.ts";
 import type { MetadataRoute } from "./metadata.ts";
-import { CLIENT } from "./oauth_client.ts";
+import { checkClient, CLIENT } from "./oauth_client.ts";
 import { type ByPath, checkPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
 import { type ExchangeOptions, TokenExchange } from "./token_exchange.ts";
@@ -249,6 +250,7 @@ interface Moment {
 }
 
 class ResourceServer implements Authentication<OAuthPrincipal> {
+  readonly [UNREADY]: Authentication[typeof UNREADY];
   readonly credentials = { headers: ["authorization", PROOF], query: [QUERY] };
   readonly challenge: Resources["challenge"];
   readonly routes: Resources["routes"];
@@ -295,6 +297,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     };
     const { introspection, exchange } = options;
     const { issuers } = this.#rules;
+    const missing = [
+      typeof introspection === "object" && checkClient(introspection, "oauth({ introspection })"),
+      exchange && checkClient(exchange, "oauth({ exchange })"),
+    ];
+    this[UNREADY] = missing.find((error) => error instanceof TypeError);
     this.#introspect = introspection && toIntrospect(introspection, issuers, send);
     this.#exchange = exchange &&
       new TokenExchange(exchange, { issuer: findIssuer(issuers, exchange.issuer, "exchange"), send });

@@ -10,7 +10,7 @@ import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
-import { checkClient, type OAuthClient } from "./oauth_client.ts";
+import type { OAuthClient } from "./oauth_client.ts";
 import { TokenCache } from "../token_cache.ts";
 
 /** Options for token exchange. The fields of {@linkcode OAuthClient} authenticate this server to the issuer. */
@@ -104,7 +104,6 @@ export class TokenExchange {
   readonly #kept = new TokenCache<BoundedMap<string, ReusedToken>>(LIMITS);
 
   constructor(client: OAuthClient, place: { readonly issuer: Issuer; readonly send: Send }) {
-    checkClient(client, "oauth({ exchange })");
     this.#client = client;
     this.#place = place;
   }

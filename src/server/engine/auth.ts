@@ -81,7 +81,19 @@ export interface Authentication<P extends Principal = Principal> {
   checkPath?(path: string): void;
   /** Throws if no caller can have the scopes that a handler requires. Called when handlers are added. */
   checkHandler?(name: string, scopes: readonly string[] | undefined): void;
+  /**
+   * The error because of which a server with the authentication serves nobody, such as a key that is not set.
+   *
+   * @ignore
+   */
+  readonly [UNREADY]?: Error;
 }
+
+/**
+ * Key of the error because of which an authentication is not ready. The symbol is global, because another copy of the
+ * library may have created the authentication.
+ */
+export const UNREADY: unique symbol = Symbol.for("mcp.unready");
 
 /**
  * Authenticates the caller of a request. Returns the caller's principal, or a refusal created by `refuseRequest()`. If

@@ -29,6 +29,12 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly callers: CallerWatch;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
+  /**
+   * The error because of which the server serves nobody, such as a secret that is not set. Creating a server does not
+   * throw the error, because frameworks load the server's module while they build an app, without the secrets of
+   * production.
+   */
+  readonly unready?: Error;
   /** Starts the authentication, unless it has started. Rejects if it cannot be started. */
   startAuth?(): Promise<void>;
   /** Returns the path parameters. `undefined` if the server's path has no parameters. */

@@ -15,7 +15,7 @@ import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
 import type { Authenticator, OpenPathParams } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
-import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage, UNREADY } from "./refusals.ts";
 
 /** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
 export interface WayIn<P extends Place = Place> extends CallerOptions {
@@ -47,6 +47,7 @@ export class Callers {
   #lastHost = "";
   #lastTarget = "";
   #isClosing = false;
+  #hasReported = false;
 
   constructor(core: Core, options: CallersOptions) {
     this.#core = core;
@@ -87,9 +88,20 @@ export class Callers {
     return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
-  /** Returns the response to a request if the server is closing, otherwise `undefined`. */
+  /** Returns the response to a request if the server is closing, or not ready. Otherwise returns `undefined`. */
   refuseIfClosing(source: Source): Response | undefined {
-    return this.#isClosing ? refuse(this.#core, CLOSING, source) : undefined;
+    const refusal = this.#findRefusal();
+    return refusal && refuse(this.#core, refusal, source);
+  }
+
+  #findRefusal(): Refusal | undefined {
+    if (this.#isClosing) return CLOSING;
+    const { unready } = this.#core;
+    if (!unready) return;
+    // Report the error once, because anyone can send requests.
+    if (!this.#hasReported) this.#core.report(unready);
+    this.#hasReported = true;
+    return UNREADY;
   }
 
   async #identifyLater<P extends Place>(
@@ -114,7 +126,7 @@ export class Callers {
   ): Promise<Identified<P>> {
     const authenticator = way.open && this.#options.authenticator?.loaded;
     const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
-    const refusal = this.#check(request, info, way) ?? (this.#isClosing ? CLOSING : undefined);
+    const refusal = this.#check(request, info, way) ?? this.#findRefusal();
     if (refusal) return await respond() ?? refuse(this.#core, refusal, way);
     // A route with a fixed path takes precedence over a route with parameters.
     const fixed = authenticator?.respond(request);

@@ -93,3 +93,11 @@ export const CLOSING: Refusal = {
   headers: RETRY_AFTER,
   reason: "closing",
 };
+
+/** The refusal of a request to a server that lacks what it needs to serve, such as a secret. */
+export const UNREADY: Refusal = {
+  status: 503,
+  message: toMessage("the server is not ready; the log of the server has the reason"),
+  headers: RETRY_AFTER,
+  reason: "fault",
+};

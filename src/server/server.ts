@@ -327,7 +327,8 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       if (!registry.methods.has(call.method)) return;
       return async () => await (await lazyRecheck.load()).recheck(call, core, registry);
     },
-    callInner: async (call, use) => await (await lazyInnerCalls.load()).callInner(call, use, parts),
+    callInner: async (call, use) =>
+      await (lazyInnerCalls.loaded ?? await lazyInnerCalls.load()).callInner(call, use, parts),
   };
 }
 

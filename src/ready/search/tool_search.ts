@@ -226,14 +226,15 @@ class ToolSearch {
     if (Object.values(this.#names).includes(name)) {
       throw new ToolError(`Cannot call ${quote(name)} with ${isReadOnly ? callReadOnly : call}: call it directly`);
     }
-    const unknown = new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
+    const toUnknown = () =>
+      new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
     const caller = toCall(ctx, "call a tool");
     const needsFacts = isReadOnly || !tools.isProvided(name);
     const isInList = isReadOnly && tools.hasMiddleware;
     const found = needsFacts ? await tools.find(name, caller, { isInList }) : undefined;
-    if (needsFacts && !found) throw unknown;
+    if (needsFacts && !found) throw toUnknown();
     if (isReadOnly && !found?.isReadOnly) {
-      if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw unknown;
+      if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw toUnknown();
       throw new ToolError(`Cannot call ${quote(name)} with ${callReadOnly}: it is not read-only; use ${call}`);
     }
     const watched = tools.watch(caller);
@@ -245,7 +246,7 @@ class ToolSearch {
     } catch (error) {
       // The tool may also have been removed, or hidden from the caller, since.
       const isGone = isMcpError(error) && error.code === INVALID_PARAMS && !watched.found;
-      throw isGone ? unknown : error;
+      throw isGone ? toUnknown() : error;
     }
   }
 

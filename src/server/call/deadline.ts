@@ -17,13 +17,23 @@ export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: 
  * Runs a handler of a call whose time is already limited, such as one of several handlers. If the handler starts with a
  * timeout of its own, this timeout applies instead of the timeout of the call until the handler has ended.
  */
-export async function runLimited<T>(call: Call, ticker: Ticker, run: () => T | Promise<T>): Promise<T> {
+export function runLimited<T>(call: Call, ticker: Ticker, run: () => T | Promise<T>): T | Promise<T> {
   const { deadline } = call;
   call.limitTime(undefined);
   const running = run();
   // Read the timeout here, because a layer of the handler sets the timeout when the handler starts.
   const { timeoutMs } = call;
-  if (timeoutMs === undefined) return await running;
+  return timeoutMs === undefined ? running : untilDone(call, ticker, { running, deadline, timeoutMs });
+}
+
+/** A handler that has started with a timeout of its own. `deadline` is the timeout of its call. */
+interface Limited<T> {
+  readonly running: T | Promise<T>;
+  readonly deadline: Deadline | undefined;
+  readonly timeoutMs: number;
+}
+
+async function untilDone<T>(call: Call, ticker: Ticker, { running, deadline, timeoutMs }: Limited<T>): Promise<T> {
   deadline?.stop();
   startDeadline(call, ticker, timeoutMs);
   try {

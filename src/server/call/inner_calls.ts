@@ -25,7 +25,7 @@ export interface InnerTree {
   /** Number of inner calls that were made. */
   made: number;
   /** The inner calls that have not ended. */
-  readonly running: Set<{ cancel(reason: CancelError): void }>;
+  readonly running: Set<Caller & { cancel(reason: CancelError): void }>;
 }
 
 /** A call whose handler can make inner calls. */
@@ -49,6 +49,7 @@ type Notify = (method: string, params: Params) => Promise<void> | undefined;
 /** The inner calls of one handler. */
 export class InnerCalls {
   readonly tree: InnerTree;
+  readonly #call: Caller;
   readonly #notify: Notify;
   readonly #progress: JoinedProgress;
   /** Number of equal inner calls so far, by their texts. */
@@ -58,6 +59,7 @@ export class InnerCalls {
 
   constructor(call: Caller) {
     const { host: { outer }, reported } = call;
+    this.#call = call;
     // What is passed on for the client has inner calls of its own, and can outlive the call that passes it on.
     const isInner = outer && !passesOn(outer);
     this.tree = isInner ? openInner(outer).tree : { root: call, made: 0, running: new Set() };
@@ -77,6 +79,11 @@ export class InnerCalls {
       const sum = this.#progress.add(place ??= this.#progress.open(), params);
       return sum && this.#notify(method, { ...sum, progressToken });
     };
+  }
+
+  /** Cancels the inner calls that this handler has made. */
+  cancel(reason: CancelError): void {
+    for (const call of this.tree.running) if (call.host.outer === this.#call) call.cancel(reason);
   }
 
   /** Cancels the inner calls that have not ended, if the outermost call has ended, because nothing limits them then. */

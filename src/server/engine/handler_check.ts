@@ -3,7 +3,7 @@
  * as a task.
  */
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
-import { Call, type CallHome, type CallHost } from "../call/call.ts";
+import { Call, type CallHome, deriveHost } from "../call/call.ts";
 import { InFlight } from "../call/in_flight.ts";
 import type { HandlerCall, Reads } from "../call/handler_call.ts";
 import { hashCaller, readCaller, readHandler, UNKNOWN_CALLER } from "../call/reads.ts";
@@ -83,6 +83,6 @@ class Probe extends Call {
 }
 
 function toHome(outer: Call): CallHome {
-  const host: CallHost = Object.create(outer.host, { reruns: { value: undefined } });
+  const host = deriveHost(outer.host, { reruns: undefined });
   return { host, session: () => outer.session, subject: (call) => outer.home.subject?.(call) };
 }

@@ -7,7 +7,7 @@ import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from 
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
-import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
+import { Call, type CallHome, type Deferred, deriveHost, isProgressToken } from "../call/call.ts";
 import { runLimited, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
@@ -66,9 +66,7 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
   }
   inner.tree.running.add(call);
   call.observePart(outer);
-  const onAbort = () => outer.reason && call.cancel(outer.reason);
-  outer.signal.addEventListener("abort", onAbort);
-  if (outer.signal.aborted) onAbort();
+  if (outer.reason) call.cancel(outer.reason);
   const run = async () => {
     const runner = await find(call, request, { outer, ...parts });
     const { observed } = call;
@@ -96,7 +94,6 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {
-    outer.signal.removeEventListener("abort", onAbort);
     inner.tree.running.delete(call);
     if (outer.isSubscription && !inner.tree.running.size) inner.forget();
     account.free(call.weight);
@@ -305,14 +302,14 @@ function createKey(inner: InnerCalls, { action, name, method, params, key }: Inn
 }
 
 function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
-  const host: CallHost = Object.create(outer.host, {
+  const host = deriveHost(outer.host, {
     // Defer functions to the end of the outer call, because the scheduler runs only the outer call, and therefore only
     // its deferred functions.
-    defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
-    outer: { value: outer },
-    outermost: { value: outer.host.outermost ?? outer.host },
-    toInnerKey: { value: toInnerKey },
-    reruns: { value: undefined },
+    defer: (_inner: Call, run: Deferred) => outer.host.defer(outer, run),
+    outer,
+    outermost: outer.host.outermost ?? outer.host,
+    toInnerKey,
+    reruns: undefined,
   });
   // The client can finish the result of a call that is passed on, such as a task.
   const hasResultTypes = passesOn(outer) && outer.home.hasResultTypes;
@@ -321,8 +318,9 @@ function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<s
 
 /** Returns the method and the parameters that name the handler of a call. */
 function toHandler({ method, params }: Call): HandlerCall {
-  const names = Object.entries(params).filter(([name]) => NAMES.includes(name));
-  return Object.freeze({ method, params: Object.freeze(Object.fromEntries(names)) });
+  const names: Record<string, unknown> = {};
+  for (const name of NAMES) if (Object.hasOwn(params, name)) names[name] = params[name];
+  return Object.freeze({ method, params: Object.freeze(names) });
 }
 
 /** The parameters that name a handler. */

@@ -16,8 +16,8 @@ import { checkReads } from "./handler_check.ts";
 import { type InnerParts, type InnerRequest, makeInnerCall } from "./inner_call.ts";
 
 /** Serves a method of the context for the handler of `call`. */
-export async function callInner(call: Call, { name, given }: InnerUse, parts: InnerParts): Promise<unknown> {
-  return await METHODS[name](new Caller(call, name, parts), ...given);
+export function callInner(call: Call, { name, given }: InnerUse, parts: InnerParts): Promise<unknown> {
+  return METHODS[name](new Caller(call, name, parts), ...given);
 }
 
 /** The handler that uses a method of the context. */
@@ -32,9 +32,12 @@ class Caller {
     this.#by = by;
   }
 
-  /** Makes an inner call. If the server does not have the method, throws `missing`, or an error that says so. */
-  async make(request: Omit<InnerRequest, "by">, missing?: McpError): Promise<Result> {
-    if (missing && !this.parts.registry.methods.has(request.method)) throw missing;
+  /**
+   * Makes an inner call. If the server does not have the method, throws the error that `toMissing` makes, or an error that
+   * says so.
+   */
+  async make(request: Omit<InnerRequest, "by">, toMissing?: ToMissing): Promise<Result> {
+    if (toMissing && !this.parts.registry.methods.has(request.method)) throw toMissing();
     const result = await makeInnerCall(this.call, { ...request, by: this.#by }, this.parts);
     return readResultType(result) === undefined ? result : passHandle(this.call, result);
   }
@@ -43,8 +46,8 @@ class Caller {
    * Makes an inner call. Returns what a client would receive, because the result may share values with other calls, such
    * as values from a cache.
    */
-  async receive(request: Omit<InnerRequest, "by">, missing?: McpError): Promise<Result> {
-    const result = await this.make(request, missing);
+  async receive(request: Omit<InnerRequest, "by">, toMissing?: ToMissing): Promise<Result> {
+    const result = await this.make(request, toMissing);
     const text = JSON.stringify(result);
     const { resultBytes } = this.parts.core.limits.calls;
     if (isWithin(text, resultBytes)) return JSON.parse(text);
@@ -55,6 +58,9 @@ class Caller {
     );
   }
 }
+
+/** Makes the error for a handler of a kind that the server does not have. */
+type ToMissing = () => McpError;
 
 const OPTIONS: KnownOptions<"key"> = { names: { key: { findProblem: findKeyProblem } } };
 const TOOL_OPTIONS: KnownOptions<"key" | "raw"> = { names: { ...OPTIONS.names, raw: "boolean" } };
@@ -77,8 +83,8 @@ async function callTool(caller: Caller, tool: unknown, input: unknown = {}, opti
   requireObject(action, "input", input);
   const handler = { name };
   const params = { name, arguments: input };
-  const missing = new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-  const result = await caller.receive({ action, method: "tools/call", params, name, handler, key }, missing);
+  const toMissing = () => new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
+  const result = await caller.receive({ action, method: "tools/call", params, name, handler, key }, toMissing);
   if (raw) return result;
   const { isError, structuredContent } = result;
   // The cast is safe, because the server has checked the result.
@@ -106,8 +112,8 @@ async function getPrompt(caller: Caller, prompt: unknown, args: unknown = {}, op
   requireObject(action, "args", args);
   const handler = { name };
   const params = { name, arguments: args };
-  const missing = new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
-  return await caller.receive({ action, method: "prompts/get", params, name, handler, key }, missing);
+  const toMissing = () => new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
+  return await caller.receive({ action, method: "prompts/get", params, name, handler, key }, toMissing);
 }
 
 async function readResource(caller: Caller, uri: unknown, options: unknown = {}): Promise<unknown> {
@@ -117,7 +123,7 @@ async function readResource(caller: Caller, uri: unknown, options: unknown = {})
   const params = { uri };
   const { contents } = await caller.make(
     { action, method: "resources/read", params, name: uri, handler: params, key },
-    McpError.resourceNotFound(uri),
+    () => McpError.resourceNotFound(uri),
   );
   if (Array.isArray(contents)) return contents.map(toContentCopy);
   throw new TypeError(`Cannot ${action}: its result has no list of contents`);

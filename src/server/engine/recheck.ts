@@ -23,17 +23,21 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
  * if the caller lacks a required scope, or if it is unknown which handlers are disabled.
  */
 export async function findGranted(call: Call, core: Core, registry: Registry): Promise<Runner> {
-  const find = async () => {
-    await core.shared?.rules?.open(call.method, registry.methods.get(call.method)?.isBrought);
+  const find = () => {
     // The call may have been cancelled in the meantime.
     if (call.reason) throw call.reason;
     // Look up the method after the rules are known, because until then all handlers are hidden.
     const method = registry.methods.get(call.method);
     if (!method) throw toUnknownMethod(call.method);
-    return await method.find(call);
+    return method.find(call);
   };
   // Disable questions, because `allow` must not ask the client questions in any lookup.
-  const runner = await call.withoutQuestions(async () => await untilDecided(call, find(), core));
+  const runner = await call.withoutQuestions(() => {
+    const opening = core.shared?.rules?.open(call.method, registry.methods.get(call.method)?.isBrought);
+    const found = opening ? opening.then(find) : find();
+    // A lookup that has ended needs no timeout.
+    return found instanceof Promise ? untilDecided(call, found, core) : found;
+  });
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   return runner;
 }

@@ -6,7 +6,7 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../../core/pro
 import { isObject, type Params, readResultType, type Result, toTypedResult } from "../../core/protocol/jsonrpc.ts";
 import type { LogLevel } from "../../core/protocol/types.ts";
 import { Answers } from "../call/answers.ts";
-import { Call, type CallHome, type CallHost, type Deferred, isProgressToken, type OnHandle } from "../call/call.ts";
+import { Call, type CallHome, type Deferred, deriveHost, isProgressToken, type OnHandle } from "../call/call.ts";
 import type { ProgressOptions } from "../call/context.ts";
 import type { DetachOptions, Redirect, WrappedCall, WrappedHandler } from "../engine/extension.ts";
 import type { ExtensionPart } from "../engine/layers.ts";
@@ -381,14 +381,14 @@ class ExtensionRun {
   #toHome(home: CallHome): CallHome {
     const { host: shared, hasResultTypes, session } = home;
     // Defer the work until the outer call ends, because the scheduler does not end the inner call.
-    const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
+    const defer = (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run);
     const outermost = shared.outermost ?? shared;
-    const reruns = { value: undefined };
-    const host: CallHost = Object.create(shared, { defer, outermost: { value: outermost } });
-    const alone: CallHost = Object.create(host, { reruns });
+    const reruns = undefined;
+    const host = deriveHost(shared, { defer, outermost });
+    const alone = deriveHost(host, { reruns });
     // A detached call has no outer call any more.
-    const later = { value: (_inner: Call, run: Deferred) => outermost.defer(this.#inner, run) };
-    const detached: CallHost = Object.create(outermost, { defer: later, reruns, outermost: { value: outermost } });
+    const later = (_inner: Call, run: Deferred) => outermost.defer(this.#inner, run);
+    const detached = deriveHost(outermost, { defer: later, reruns, outermost });
     const toHost = () => this.#outer ? this.#redirect.ask ? alone : host : detached;
     return {
       // In development, `reruns` warns about work before a question, because the client's retry repeats this work. The

@@ -260,7 +260,7 @@ export class ServiceContainer implements Container {
     const { call: { signal }, closed } = scope;
     this.#scopes.add(scope);
     const onAbort = () => {
-      for (const entry of scope.entries.values()) if (entry.state === "making") entry.controller.abort(signal.reason);
+      for (const entry of scope.entries.values()) if (entry.state === "making") entry.abort(signal.reason);
       const timeout = ticker.startTimeout(CANCEL_MS, () => this.#endReported(scope));
       closed.promise.then(() => ticker.cancel(timeout));
     };
@@ -413,7 +413,7 @@ export class ServiceContainer implements Container {
       entry.holding?.end();
       entry.state = "gone";
       this.#keyed.release(entry.holds);
-      entry.controller.abort();
+      entry.abort();
       observer?.service?.({ name, state: "failed", error, durationMs: clock.now() - since });
       settled.reject(error);
       entry.over.resolve();
@@ -438,11 +438,19 @@ export class ServiceContainer implements Container {
   }
 
   #toMakeScope(entry: Entry, scope?: Scope): never {
-    const { lifetime, controller: { signal }, key } = entry;
+    const { lifetime, key } = entry;
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
     const getServer = () => this.#getServer(entry);
-    const made = { get, getServer, signal, key, ctx: own?.call };
+    const made = {
+      get,
+      getServer,
+      get signal() {
+        return entry.signal;
+      },
+      key,
+      ctx: own?.call,
+    };
     return made as never; // The cast is safe, because the lifetime determines the type of `make`.
   }
 
@@ -489,7 +497,7 @@ export class ServiceContainer implements Container {
   #abandon(entry: Entry, state: string): void {
     if (entry.state !== "making") return;
     entry.state = "gone";
-    entry.controller.abort();
+    entry.abort();
     entry.settled.reject(McpError.busy(`Cannot get ${entry.place}: ${state}`));
   }
 
@@ -507,7 +515,7 @@ export class ServiceContainer implements Container {
       observer?.service?.({ name, state: "failed", error, durationMs: clock.now() - since });
       throw error;
     } finally {
-      entry.controller.abort();
+      entry.abort();
       this.#keyed.release(entry.holds);
     }
   }

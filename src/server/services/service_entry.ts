@@ -43,7 +43,8 @@ export class Entry {
   usedAt = 0;
   /** Whether a call waits for the value. If `make` fails, this call reports the error. */
   isAwaited = false;
-  readonly controller: AbortController = new AbortController();
+  #controller?: AbortController;
+  #aborted?: { readonly reason: unknown };
   /** Resolves when `make` has ended. If the value is no longer needed by then, resolves when the value was disposed. */
   readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
 
@@ -60,6 +61,21 @@ export class Entry {
   /** The client that pays for an entry with a key, and for the entries with its key that it needs. */
   get account(): Account | undefined {
     return this.holding?.account;
+  }
+
+  /** The signal for `make`. Created on first use, because few services use it, and each abort creates an error. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Aborts the signal for `make`. */
+  abort(reason?: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
   }
 
   get place(): string {

@@ -3,9 +3,11 @@ import { type Manner, readAnswer, type Subject, toAsk } from "./asks.ts";
 import { type Ask, load } from "./load.ts";
 import { measure, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
+import { toFigure, type Workload } from "./record.ts";
 import type { Row } from "./table.ts";
+import { judgeWarmUp, type WarmUpStep } from "./warm_up.ts";
 
-interface Workload {
+interface Plan {
   readonly title: string;
   readonly subject: Subject;
   readonly manner: Manner;
@@ -13,7 +15,7 @@ interface Workload {
   readonly floors: readonly (keyof typeof FLOORS)[];
 }
 
-export const workloads: Readonly<Record<string, Workload>> = {
+export const workloads: Readonly<Record<string, Plan>> = {
   W1: { title: "tools/call", subject: "add", manner: "modern", floors: ["json", "read"] },
   W2: { title: "tools/call in a session", subject: "add", manner: "session", floors: ["json", "read"] },
   W3: {
@@ -37,14 +39,32 @@ interface Runner {
   readonly name: string;
   readonly server: Server;
   readonly ask: Ask;
-  /** CPU time per request in microseconds, by slice. */
+  /** CPU time per request in microseconds, by round. */
   readonly cpu: number[];
   readonly rate: number[];
   readonly latency: number[];
 }
 
-async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[], slices: number): Promise<Runner[]> {
-  const { subject, manner, floors } = workload;
+/** The way in which a workload is measured. */
+export interface HttpOptions {
+  readonly runtimes: readonly Runtime[];
+  readonly peers: readonly Peer[];
+  /** Number of rounds. In each round, each server has one slice. */
+  readonly rounds: number;
+  /** Whether to measure only the CPU time, which takes half as long. */
+  readonly isRecord: boolean;
+}
+
+/** The figures of a workload, and the servers that were not warm when the rounds began. */
+export interface Measured {
+  readonly workload: Workload;
+  /** Requests per second and latencies, by server. */
+  readonly others: ReadonlyMap<string, Row>;
+  readonly falling: readonly string[];
+}
+
+async function start(plan: Plan, runtime: Runtime, peers: readonly Peer[]): Promise<Runner[]> {
+  const { subject, manner, floors } = plan;
   const runners: Runner[] = [];
   const answer = await Deno.makeTempFile({ suffix: ".json" });
 
@@ -71,46 +91,73 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
       const runner = await add(peer.name, peer.file, [manner === "session" ? peer.session : what], peerManner);
       await readAnswer(runner.server.port, runner.ask, subject);
     }
-    // Warm up, so that the engine compiles the code.
-    for (const { server, ask } of runners) await load(server.port, ask, 32, 2);
-    for (let slice = 0; slice < slices; slice++) {
-      for (const { server, ask, cpu, rate } of runners) {
-        const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
-        cpu.push(used / value.requests * 1e6);
-        rate.push(value.requests / value.micros * 1e6);
-      }
-      for (const { server, ask, latency } of runners) {
-        const { value } = await measure(server.pid, () => load(server.port, ask, 1));
-        latency.push(value.p50);
-      }
-    }
     return runners;
+  } catch (error) {
+    await stop(runners);
+    throw error;
   } finally {
-    for (const { server } of runners) await server.stop();
     await Deno.remove(answer);
   }
 }
 
-/** Measures one workload on the runtimes. Returns the rows of a table, by server. */
-export async function measureHttp(
-  name: string,
-  runtimes: readonly Runtime[],
-  peers: readonly Peer[],
-  slices: number,
-): Promise<ReadonlyMap<string, Row>> {
-  const workload = workloads[name];
-  const rows = new Map<string, Row>();
+async function stop(runners: readonly Runner[]): Promise<void> {
+  for (const { server } of runners) await server.stop();
+}
+
+/** Puts load on a server until it is warm. Returns whether its CPU time per request still falls. */
+async function warmUp({ name, server, ask }: Runner): Promise<boolean> {
+  const steps: WarmUpStep[] = [];
+  let state: ReturnType<typeof judgeWarmUp> = "cold";
+  while (state === "cold") {
+    const { cpu, value } = await measure(server.pid, () => load(server.port, ask, 32));
+    steps.push({ cpu, requests: value.requests });
+    state = judgeWarmUp(steps);
+  }
+  const used = steps.reduce((sum, { cpu }) => sum + cpu, 0);
+  const [first, last] = [steps[0], steps[steps.length - 1]].map(({ cpu, requests }) => cpu / requests * 1e6);
+  const change = `from ${first.toFixed(1)} to ${last.toFixed(1)} µs per request`;
+  console.error(`    ${name}: ${state} after ${used.toFixed(1)} s of CPU time, ${change}`);
+  return state === "falling";
+}
+
+async function measureRound(runners: readonly Runner[], isRecord: boolean): Promise<void> {
+  for (const { server, ask, cpu, rate } of runners) {
+    const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
+    cpu.push(used / value.requests * 1e6);
+    rate.push(value.requests / value.micros * 1e6);
+  }
+  if (isRecord) return;
+  for (const { server, ask, latency } of runners) {
+    const { value } = await measure(server.pid, () => load(server.port, ask, 1));
+    latency.push(value.p50);
+  }
+}
+
+/** Measures one workload on the runtimes. Prints its progress. */
+export async function measureHttp(name: string, { runtimes, peers, rounds, isRecord }: HttpOptions): Promise<Measured> {
+  const plan = workloads[name];
+  const servers: Record<string, Record<string, ReturnType<typeof toFigure>>> = {};
+  const others = new Map<string, Row>();
+  const falling: string[] = [];
   for (const runtime of runtimes) {
-    const runners = await run(workload, runtime, peers, slices);
-    const floors = runners.filter(({ name }) => Object.values(FLOORS).includes(name));
-    const [floor] = floors.toSorted((a, b) => toMedian(a.cpu) - toMedian(b.cpu));
+    console.error(`  ${name} on ${runtime}: warming up`);
+    const runners = await start(plan, runtime, peers);
+    try {
+      for (const runner of runners) if (await warmUp(runner)) falling.push(`${runner.name} (${name}, ${runtime})`);
+      for (let round = 1; round <= rounds; round++) {
+        console.error(`  ${name} on ${runtime}: round ${round} of ${rounds}`);
+        await measureRound(runners, isRecord);
+      }
+    } finally {
+      await stop(runners);
+    }
     for (const { name, cpu, rate, latency } of runners) {
-      const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
-      row?.set(`${runtime}: ratio`, toMedian(cpu.map((each, i) => floor.cpu[i] / each)).toFixed(3));
-      row?.set(`${runtime}: µs CPU`, toMedian(cpu).toFixed(1));
-      row?.set(`${runtime}: req/s`, Math.round(toMedian(rate)).toString());
-      row?.set(`${runtime}: µs latency`, Math.round(toMedian(latency)).toString());
+      servers[name] = { ...servers[name], [runtime]: toFigure(cpu) };
+      const row = others.get(name) ?? new Map();
+      others.set(name, row);
+      row.set(`${runtime}: req/s`, Math.round(toMedian(rate)).toString());
+      if (!isRecord) row.set(`${runtime}: µs latency`, Math.round(toMedian(latency)).toString());
     }
   }
-  return rows;
+  return { workload: { title: plan.title, servers }, others, falling };
 }

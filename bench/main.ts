@@ -11,12 +11,14 @@ import { describeMachine, pinSelf, prepareNode, type Runtime, slices } from "./m
 import { measureMemory } from "./memory.ts";
 import { orUsageError, readTaskOptions } from "./options.ts";
 import { installPeers, type Peer } from "./peers.ts";
-import { toWorkload, type Workload, writeRecord } from "./record.ts";
+import { writePages } from "./pages.ts";
+import { type Figures, type Workload, writeRecord } from "./record.ts";
 import { measureSize } from "./size.ts";
 import { measureStart } from "./start.ts";
 import { measureStarts } from "./starts.ts";
 import { measureStdio } from "./stdio.ts";
-import { toTable } from "./table.ts";
+import { toTable, toWorkloadRows } from "./table.ts";
+import { WARM_UP_SECONDS } from "./warm_up.ts";
 
 const options = readTaskOptions(Deno.args, {
   name: "bench",
@@ -26,14 +28,15 @@ const options = readTaskOptions(Deno.args, {
     "--pairs N": "Number of pairs in a comparison, or of starts with --starts; default: 40",
     "--only W1,W5": "Measure only these workloads, of W1 to W8 and size",
     "--runtime deno,bun,node": "Measure on these runtimes; default: all, or Deno and Bun in comparisons",
-    "--slices N": "Number of slices per workload, of one second each; default: 6",
+    "--slices N": "Number of rounds per workload, with a slice of one second for each server; default: 6",
   },
   flags: {
     "--uses":
       "Compare a server with a service, an API key and an observer with a server without them; exit code 1 above 10 %",
     "--starts": "Measure starts over stdio and bundle sizes, and compare them with their targets",
     "--peers": "Also measure other libraries, which are installed into a temporary folder",
-    "--record": "Write the CPU time of W1 to W4 into bench/peers.json; then run deno task docs:plots",
+    "--record":
+      "Measure the CPU time of W1 to W4 in up to 25 minutes, and write it into bench/peers.json, the plots and the pages",
   },
 });
 const count = orUsageError(() => readNumber(options, "--slices", 6));
@@ -58,14 +61,20 @@ function readRuntimes(text: string): readonly Runtime[] {
 
 /** The figures of the measured workloads over HTTP. */
 const record = new Map<string, Workload>();
+/** The servers that were not warm when their first round began. */
+const falling: string[] = [];
 
 const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: readonly Peer[]) => Promise<string>>> = {
   ...Object.fromEntries(
     Object.keys(workloads).map((name) => [
       name,
       async (runtimes, peers) => {
-        const rows = await measureHttp(name, runtimes, peers, count);
-        record.set(name, toWorkload(workloads[name].title, rows));
+        const isRecord = options.has("--record");
+        const measured = await measureHttp(name, { runtimes, peers, rounds: count, isRecord });
+        record.set(name, measured.workload);
+        falling.push(...measured.falling);
+        const rows = toWorkloadRows(measured.workload, runtimes);
+        for (const [server, row] of measured.others) row.forEach((cell, column) => rows.get(server)?.set(column, cell));
         return toTable(`${name} ${workloads[name].title}`, rows);
       },
     ]),
@@ -84,10 +93,22 @@ if (stranger !== undefined) {
   Deno.exit(2);
 }
 
-const isPartial = runtimes.length < 3 || only.length && Object.keys(workloads).some((name) => !only.includes(name));
-if (options.has("--record") && (isComparison || isPartial || !options.has("--peers"))) {
-  console.error("Cannot write the record: it needs --peers, all runtimes and W1 to W4; change the options");
-  Deno.exit(2);
+if (options.has("--record")) {
+  const problem = isComparison || runtimes.length < 3 || only.length || !options.has("--peers")
+    ? "it needs --peers and all runtimes, and measures all of W1 to W4; remove the other options"
+    : Deno.loadavg()[0] > 1
+    ? `the load average is ${Deno.loadavg()[0].toFixed(2)}, more than 1; end other programs, and wait for a minute`
+    : undefined;
+  if (problem) {
+    console.error(`Cannot write the record: ${problem}`);
+    Deno.exit(2);
+  }
+  // Other workloads are not part of the record.
+  only.push(...Object.keys(workloads));
+}
+
+function toMinutes(ms: number): string {
+  return `after ${(ms / 60_000).toFixed(1)} minutes`;
 }
 
 async function measureParts(): Promise<void> {
@@ -95,7 +116,7 @@ async function measureParts(): Promise<void> {
   try {
     for (const [name, part] of Object.entries(parts)) {
       if (only.length && !only.includes(name)) continue;
-      console.error(`measuring ${name} …`);
+      console.error(`${toMinutes(performance.now())}: measuring ${name}`);
       console.log(await part(runtimes, peers));
     }
   } finally {
@@ -118,5 +139,20 @@ if (revision !== undefined) {
   console.log(await measureStarts(runtimes, pairs));
 } else {
   await measureParts();
-  if (options.has("--record")) await writeRecord({ machine, workloads: Object.fromEntries(record) });
+  if (options.has("--record")) {
+    const conditions = {
+      rounds: count,
+      warmUpSeconds: WARM_UP_SECONDS,
+      falling,
+      shared: slices.shared,
+      slices: slices.all,
+    };
+    const figures: Figures = {
+      machine: hasWrk ? machine : `${machine}; without wrk`,
+      conditions,
+      workloads: Object.fromEntries(record),
+    };
+    await writeRecord(figures);
+    await writePages(figures);
+  }
 }

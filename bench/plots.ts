@@ -1,6 +1,5 @@
-// Draws the CPU time per request of this library and of other libraries. `deno task docs:plots` writes the plots from
-// the record, and the alternative texts of the plots into the pages that show them.
-import { type Figures, readRecord, RUNTIMES, type Workload } from "./record.ts";
+// Draws the CPU time per request of this library and of other libraries.
+import { RUNTIMES, type Workload } from "./record.ts";
 
 const NAMES = { node: "Node", deno: "Deno", bun: "Bun" };
 /** Servers that a plot leaves out, because they are no libraries that a reader can choose. */
@@ -19,10 +18,10 @@ function listBars({ servers }: Workload) {
   return RUNTIMES.map((runtime) => ({
     runtime: NAMES[runtime],
     bars: shown.flatMap(([name, figures]) => {
-      const micros = figures[runtime];
+      const micros = figures[runtime]?.micros;
       return micros === undefined ? [] : [{ name, micros }];
     }).sort((a, b) => a.micros - b.micros),
-  }));
+  })).filter(({ bars }) => bars.length);
 }
 
 /** Returns the figures of a plot as text, for readers who cannot see it. */
@@ -69,28 +68,4 @@ export function toPlot(name: string, workload: Workload): string {
 ${parts.join("\n")}
 </svg>
 `;
-}
-
-/** Returns a page with the alternative texts of the plots that it shows. */
-export function describePlots(markdown: string, { workloads }: Figures): string {
-  return markdown.replace(
-    /!\[[^\]]*\]\(([./\w-]*plots\/(W\d)\.svg)\)/g,
-    (_, path: string, name: string) => `![${toAlternative(name, workloads[name])}](${path})`,
-  );
-}
-
-/** The pages that show plots. */
-export const PAGES = ["bench/README.md", "docs/guides/coming-from/other-frameworks.md"];
-
-if (import.meta.main) {
-  const record = await readRecord();
-  const root = new URL("../", import.meta.url);
-  await Deno.mkdir(new URL("bench/plots", root), { recursive: true });
-  for (const [name, workload] of Object.entries(record.workloads)) {
-    await Deno.writeTextFile(new URL(`bench/plots/${name}.svg`, root), toPlot(name, workload));
-  }
-  for (const page of PAGES) {
-    const url = new URL(page, root);
-    await Deno.writeTextFile(url, describePlots(await Deno.readTextFile(url), record));
-  }
 }

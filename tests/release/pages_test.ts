@@ -36,7 +36,7 @@ Deno.test({
     const broken: string[] = [];
     for (const { path, markdown } of await readPages()) {
       const plain = markdown.replace(/^ *```[^]*?^ *```$/gm, "").replace(/`[^`\n]*`/g, "");
-      for (const [, link] of plain.matchAll(/\]\(([^)\s]+)\)/g)) {
+      for (const [, link] of plain.matchAll(/\]\(([^)\s]+)(?:\s+"[^"]*")?\)/g)) {
         if (/^[a-z]+:/.test(link)) continue;
         const [file, anchor] = link.split("#");
         const target = file ? new URL(file, new URL(path, root)) : new URL(path, root);

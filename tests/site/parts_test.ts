@@ -76,6 +76,7 @@ Deno.test({
     const known = await read("https://git.example.com/x/mcp");
     assertEquals(known.text.includes("](https://git.example.com/x/mcp/tree/HEAD/src/core)"), true);
     assertEquals(known.text.includes("](https://git.example.com/x/mcp/blob/HEAD/bench/README.md#starts)"), true);
+    assertEquals(/\]\(https:[^\s)]*\/bench\/README\.md#[\w-]+\s"W1 /.test(known.text), true);
     assertEquals(known.pictures.has("docs/guides/inspector.png"), true);
     const unknown = await read();
     assertEquals(/\]\([./]*(?:src|examples|bench)\/[^)]*(?<!\.svg)\)/.test(unknown.text), false);

@@ -66,17 +66,17 @@ export async function readSitePages(repository?: string): Promise<SiteContent> {
   return { pages: await Promise.all(changed), pictures };
 }
 
-const LINK = /(?<=\]\()([^)\s]+)(?=\))/g;
+const LINK = /(?<=\]\()([^)\s]+)(?=\)|\s+"[^"]*"\))/g;
 
 /** Replaces the targets of links outside of code blocks. A link without a new target becomes its text. */
 function changeLinks(markdown: string, links: ReadonlyMap<string, string | undefined>): string {
   const change = (text: string) =>
     text.replace(/^<!--[^]*?-->\n/gm, "").replace(
-      /\[((?:[^\][]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g,
-      (whole, text: string, link: string) => {
+      /\[((?:[^\][]|\[[^\]]*\])*)\]\(([^)\s]+)(\s+"[^"]*")?\)/g,
+      (whole, text: string, link: string, title = "") => {
         if (!links.has(link)) return whole;
         const target = links.get(link);
-        return target === undefined ? text : `[${text}](${target})`;
+        return target === undefined ? text : `[${text}](${target}${title})`;
       },
     );
   return markdown.split(/(^ *```[^]*?^ *```$)/m).map((part, at) => at % 2 ? part : change(part)).join("");

@@ -29,7 +29,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:events": "writes a page; a test compares it",
   "docs:folders": "writes a table of a page; a test compares it",
   "docs:pictures": "makes screenshots and a recording, which differ in each run",
-  "docs:plots": "writes plots; a test compares them",
+  "docs:plots": "writes plots and figures; a test compares them",
   "site": "writes the folder that is published; tests/site/site_test.ts runs its code",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",

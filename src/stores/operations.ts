@@ -34,6 +34,7 @@ import { toBusy } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import { isWithin } from "../core/protocol/weight.ts";
 import { type Connect, EngineConnection, type Side } from "./engine_connection.ts";
+import { getAll } from "./get_all.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";
 
@@ -196,6 +197,16 @@ export class Operations {
     return this.#run(user, "get", (engine, options) => then(engine.get(key, options), readStored));
   }
 
+  /** Reads several values as one operation. Returns them in the order of the keys. */
+  getAll(user: StoreUser, keys: readonly string[]): Awaitable<readonly (StoredValue | undefined)[]> {
+    for (const key of keys) checkKey("get", key);
+    return this.#run(
+      user,
+      "get",
+      (engine, options) => then(getAll(engine, keys, options), (found) => found.map(readStored)),
+    );
+  }
+
   set(
     user: StoreUser,
     key: string,
@@ -321,7 +332,7 @@ export class Operations {
       const started = then(this.#topics.listen(), () => {
         if (!isOver) this.#topics.add(topic, subscription);
         return then(after === undefined ? this.read(user, topic, { limit: 0 }) : { last: after, epoch }, (place) => {
-          subscription.start(place);
+          subscription.start(place, { isCurrent: after === undefined });
           return stop;
         });
       });

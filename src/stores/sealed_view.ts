@@ -9,6 +9,7 @@ import type {
   LogHead,
   ReadOptions,
   SetOptions,
+  StoredValue,
   SubscribeOptions,
 } from "../server/engine/store.ts";
 import { type OwnUse, User } from "./operations.ts";
@@ -51,7 +52,16 @@ export class SealedView extends User {
 
   /** Reads a value. Returns `undefined` if the key has no value. The `value` is `undefined` if it cannot be opened. */
   async get(key: string): Promise<OpenedValue | undefined> {
-    const found = await this.#parts.operations.get(this, key);
+    return await this.#open(key, await this.#parts.operations.get(this, key));
+  }
+
+  /** Reads several values as one operation. Returns them in the order of the keys. */
+  async getAll(keys: readonly string[]): Promise<readonly (OpenedValue | undefined)[]> {
+    const found = await this.#parts.operations.getAll(this, keys);
+    return await Promise.all(keys.map((key, i) => this.#open(key, found[i])));
+  }
+
+  async #open(key: string, found: StoredValue | undefined): Promise<OpenedValue | undefined> {
     return found && { value: await this.#seal.open(key, found.value), version: found.version };
   }
 

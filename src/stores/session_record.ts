@@ -14,6 +14,7 @@ import { CHANGED, update } from "../server/engine/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
 import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
+import type { OpenedValue } from "./sealed_view.ts";
 import { StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
@@ -204,18 +205,25 @@ export class SessionRecord implements InformedSession {
   }
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isRetired: boolean }> {
-    const [{ state }, used] = await Promise.all([this.#readState(this.#store), this.#readUse()]);
-    return { state, isRetired: used === RETIRED };
+    const [record, used] = await this.#store.getAll([this.key, await this.#toUsedKey()]);
+    const { state } = this.#takeState(record);
+    return { state, isRetired: this.#takeUse(used) === RETIRED };
   }
 
   async #readState(store: SealedStore): Promise<StoredState> {
-    const record = await store.get(this.key);
+    return this.#takeState(await store.get(this.key));
+  }
+
+  #takeState(record: OpenedValue | undefined): StoredState {
     return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
   /** Returns the id of the instance that last used the session, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
-    const used = await this.#store.get(await this.#toUsedKey());
+    return this.#takeUse(await this.#store.get(await this.#toUsedKey()));
+  }
+
+  #takeUse(used: OpenedValue | undefined): unknown {
     this.#usedVersion = used?.version ?? null;
     return used?.value;
   }

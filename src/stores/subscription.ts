@@ -40,12 +40,18 @@ export class Subscription {
     this.#onGap = onGap;
   }
 
-  /** Starts with the first entry after the id `last`. `epoch` is the epoch of the log, if known. */
-  start({ last, epoch }: { readonly last: number; readonly epoch?: string }): void {
+  /**
+   * Starts with the first entry after the id `last`. `epoch` is the epoch of the log, if known. If the place was just
+   * read (`isCurrent`), the log has further entries only if the subscription was told so since then.
+   */
+  start(
+    { last, epoch }: { readonly last: number; readonly epoch?: string },
+    { isCurrent }: { readonly isCurrent: boolean },
+  ): void {
     this.#last = last;
     this.#epoch = epoch;
     this.#isStarted = true;
-    this.pull();
+    if (!isCurrent || this.#isRung) this.pull();
   }
 
   stop(): void {

@@ -63,6 +63,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
   "tests/stores/postgres_clients_test.ts": "starts PostgreSQL servers, and kills them",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
+  "tests/stores/first_request_test.ts": "starts a Redis server and a PostgreSQL server",
   "tests/stores/redis_cluster_test.ts": "starts a Redis cluster",
   "tests/stores/sqlite_store_test.ts": "starts processes that write concurrently",
   "tests/stores/redis_store_test.ts": "starts a Redis server, and kills it",

@@ -32,6 +32,7 @@ import { deadline } from "../../core/kit/deadline.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { systemClock } from "../../core/timers.ts";
 import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
+import { type BatchEngine, GET_ALL } from "../get_all.ts";
 import { openLink, type Parameter, type PostgresClient, type PostgresLink, type Row } from "./clients.ts";
 import { type Statements, toStatements } from "./schema.ts";
 
@@ -123,7 +124,7 @@ const SWEEP_MS = 10_000;
 const SWEEP_ROWS = 500;
 
 /** An engine that uses one pool of connections. */
-class PostgresEngine implements StoreEngine {
+class PostgresEngine implements BatchEngine {
   readonly #link: PostgresLink;
   readonly #schema: string;
   readonly #statements: Statements;
@@ -171,7 +172,16 @@ class PostgresEngine implements StoreEngine {
 
   async get(key: string, { signal }: EngineOptions): Promise<StoredValue | undefined> {
     const [row] = await this.#query(this.#statements.get, [key], signal);
-    if (row) return { value: String(row.value), version: String(row.version) };
+    if (row) return toStored(row);
+  }
+
+  async [GET_ALL](
+    keys: readonly string[],
+    { signal }: EngineOptions,
+  ): Promise<readonly (StoredValue | undefined)[]> {
+    const rows = await this.#query(this.#statements.getAll, [keys.join(",")], signal);
+    const found = new Map(rows.map((row) => [row.key, toStored(row)]));
+    return keys.map((key) => found.get(key));
   }
 
   async set(
@@ -194,11 +204,7 @@ class PostgresEngine implements StoreEngine {
   ): Promise<readonly StoredEntry[]> {
     // "~" sorts after all characters that are allowed in keys.
     const rows = await this.#query(this.#statements.list, [prefix, `${prefix}~`, after, `${limit}`], signal);
-    return rows.map(({ key, value, version }) => ({
-      key: String(key),
-      value: String(value),
-      version: String(version),
-    }));
+    return rows.map((row) => ({ key: String(row.key), ...toStored(row) }));
   }
 
   async append(
@@ -365,6 +371,10 @@ function toStoreError(error: unknown, schema: string): unknown {
       `${schema}, execute on its functions, and select, insert, update and delete on its tables`,
     cause,
   );
+}
+
+function toStored({ value, version }: Row): StoredValue {
+  return { value: String(value), version: String(version) };
 }
 
 function toHead(row: Row | undefined): LogHead {

@@ -17,6 +17,7 @@ export interface Statements {
   readonly install: string;
   /** Parameters: key. Returns `value` and `version`. */
   readonly get: string;
+  readonly getAll: string;
   /** Parameters: prefix, first key after all keys with the prefix, last known key, limit. */
   readonly list: string;
   /** Parameters: log, last known id, limit. Returns a row for each entry, or one row without an entry. */
@@ -55,6 +56,8 @@ export function toStatements(schema: string): Statements {
       where n.nspname = '${schema}' and p.proname = 'sweep_1') as ready, current_user as role`,
     install: toInstall(schema),
     get: `select value, version from ${name}.stored_values where key = $1 and due > clock_timestamp()`,
+    getAll: `select key, value, version from ${name}.stored_values
+      where key = any (string_to_array($1, ',')) and due > clock_timestamp()`,
     list: `select key, value, version from ${name}.stored_values
       where key >= $1 and key < $2 and key > $3 and due > clock_timestamp() order by key limit $4::bigint`,
     read: `select l.first, l.last, l.epoch, e.id, e.value from ${name}.logs as l left join lateral (

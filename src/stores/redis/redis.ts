@@ -31,6 +31,7 @@ import type {
 } from "../../server/engine/store.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
+import { type BatchEngine, GET_ALL } from "../get_all.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, toDigest, TRIM } from "./scripts.ts";
 
@@ -94,7 +95,7 @@ async function openEngine(
 const BATCH = 100;
 
 /** An engine that uses one connection to Redis. */
-class RedisEngine implements StoreEngine {
+class RedisEngine implements BatchEngine {
   readonly #link: RedisLink;
   readonly #prefix: string;
   readonly #openOther: () => Promise<RedisLink>;
@@ -109,9 +110,16 @@ class RedisEngine implements StoreEngine {
   }
 
   async get(key: string): Promise<StoredValue | undefined> {
-    const [row] = toList(await this.#run(GET, [this.#toValue(key)]));
-    const [value, version] = toList(row);
-    if (version !== null) return { value: String(value), version: String(version) };
+    const [found] = await this[GET_ALL]([key]);
+    return found;
+  }
+
+  async [GET_ALL](keys: readonly string[]): Promise<readonly (StoredValue | undefined)[]> {
+    const rows = await this.#each(GET, keys.map((key) => [this.#toValue(key)]));
+    return rows.map((row) => {
+      const [value, version] = toList(row);
+      return version === null ? undefined : { value: String(value), version: String(version) };
+    });
   }
 
   async set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): Promise<boolean> {
@@ -137,10 +145,10 @@ class RedisEngine implements StoreEngine {
       const names: readonly string[] = toList(await this.#run(FIND_NAMES, [this.#index[0]], first, `(${prefix}~`, left))
         .map(String);
       if (!names.length) break;
-      const rows = await this.#each(GET, names.map((name) => [this.#toValue(name)]));
+      const values = await this[GET_ALL](names);
       for (const [i, key] of names.entries()) {
-        const [value, version] = toList(rows[i]);
-        if (version !== null) found.push({ key, value: String(value), version: String(version) });
+        const value = values[i];
+        if (value) found.push({ key, ...value });
       }
       first = `(${names[names.length - 1]}`;
     }

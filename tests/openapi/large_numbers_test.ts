@@ -4,6 +4,7 @@ import { createServer } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { httpTool } from "../../src/ready/ready.ts";
 import { connectTest } from "../../src/testing/testing.ts";
+import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { withApi } from "../ready/api.ts";
 import { toDocument, withEcho } from "./echo.ts";
@@ -102,4 +103,32 @@ Deno.test("an argument with 64 bits takes digits as text, and sends them as they
       assertEquals(properties.after.type, ["integer", "null", "string"]);
     });
   }
+});
+
+Deno.test("hostile: the cost of a deep argument, or of many digits, grows with its size", async () => {
+  const either = (op: string) => ({
+    properties: { op: { const: op }, all: { type: "array", items: { $ref: FILTER } } },
+  });
+  const FILTER = "#/components/schemas/Filter";
+  const Filter = { anyOf: [either("and"), either("or"), { properties: { op: { const: "eq" }, id: int64 } }] };
+  const document = toDocument({ find: toBody({ $ref: FILTER }) }, { components: { schemas: { Filter } } });
+  const handler = openapi(document, { fetch: async (request) => new Response(String((await request.text()).length)) });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [handler] });
+  await using client = await connectTest(server);
+  const find = async (body: unknown) => await client.callTool("find", { body });
+  const nest = (depth: number): unknown => depth ? { op: "and", all: [nest(depth - 1)] } : { op: "eq", id: LARGE };
+  const costs = await compareCosts(
+    { shallow: () => find(nest(3)), deep: () => find(nest(18)) },
+    ({ shallow, deep }) => deep <= 12 * shallow,
+  );
+  assertEquals(costs, undefined);
+  const zeros = "0".repeat(1000);
+  const { content } = await find({ op: "eq", id: `-${zeros}${LARGE}` });
+  assertEquals(content, [{ type: "text", text: String(`{"op":"eq","id":-${LARGE}}`.length) }]);
+  const id = "9".repeat(1_000_000);
+  const digits = await compareCosts(
+    { text: () => find({ op: "eq", note: id }), digits: () => find({ op: "eq", id }) },
+    ({ text, digits }) => digits <= 8 * text,
+  );
+  assertEquals(digits, undefined);
 });

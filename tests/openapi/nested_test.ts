@@ -85,6 +85,50 @@ Deno.test("transform fixes a member of a body, which clients neither see nor set
   });
 });
 
+Deno.test("hostile: no spelling of a member sets a fixed member of an object, in any style", async () => {
+  const schema = { type: "object", properties: { options: ref("Owner"), tenant: {} } };
+  const toForm = (type: string) => ({
+    method: "post",
+    requestBody: { content: { [type]: { schema, encoding: { options: { style: "deepObject", explode: true } } } } },
+  });
+  const toParameter = (place: string, style: string) => ({
+    path: place === "path" ? `/${style}{filter}` : `/${place}${style}`,
+    parameters: [{ name: "filter", in: place, required: true, style, explode: true, schema: ref("Free") }],
+  });
+  const document = toDocument({
+    deep: toParameter("query", "deepObject"),
+    pairs: toParameter("query", "form"),
+    segment: toParameter("path", "simple"),
+    matrix: toParameter("path", "matrix"),
+    cookie: toParameter("cookie", "form"),
+    header: toParameter("header", "simple"),
+    form: toForm("application/x-www-form-urlencoded"),
+    parts: toForm("multipart/form-data"),
+  }, { components: { schemas } });
+  const names = ["deep", "pairs", "segment", "matrix", "cookie", "header"];
+  const transform = {
+    ...Object.fromEntries(names.map((name) => [name, fix("filter.tenant")])),
+    form: fix("body.options.tenant"),
+    parts: { input: { "body.options.tenant": { value: "acme" }, "body.tenant": { value: "acme" } } },
+  };
+  await withEcho(document, { transform }, async ({ call, received }) => {
+    const variants = ["tenant[]", "tenant][", "tenant][0", " tenant", "tenant\0", "tenant\0x", "%74enant", "tenant.x"];
+    for (const variant of variants) {
+      const shown = JSON.stringify(variant);
+      for (const name of names) {
+        assert((await call(name, { filter: { [variant]: "evil" } })).isError, `${name} ${shown}`);
+      }
+      for (const name of ["form", "parts"]) {
+        const options = { name: "x", [variant]: "evil" };
+        assert((await call(name, { body: { options } })).isError, `${name} ${shown}`);
+        assert((await call(name, { body: { [`options[tenant]${variant.slice(6)}`]: "evil" } })).isError, name);
+      }
+      assert((await call("parts", { body: { [variant]: "evil" } })).isError, shown);
+    }
+    assertEquals(received, []);
+  });
+});
+
 Deno.test("transform can be a function of the operation, and the value a function of the call", async () => {
   const transform = ({ method }: { readonly method: string }): OperationChange | undefined =>
     method === "GET" ? undefined : {

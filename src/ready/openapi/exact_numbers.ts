@@ -24,7 +24,8 @@ function convert(root: JsonSchema, parts: readonly JsonSchema[], value: unknown)
   if (typeof value === "string") {
     const types = parts.filter(({ type }) => type !== undefined);
     const isNumber = types.length > 0 && types.every(({ pattern }) => pattern === DIGITS);
-    return isNumber && /^-?\d+$/.test(value) ? toRawNumber(BigInt(value).toString()) : value;
+    // Not with `BigInt`, which needs seconds for millions of digits. JSON has no leading zeros.
+    return isNumber && /^-?\d+$/.test(value) ? toRawNumber(value.replace(/^(-?)0+(?=\d)/, "$1")) : value;
   }
   if (Array.isArray(value)) return value.map((item, i) => convert(root, listInner(root, parts, i), item));
   if (!isObject(value)) return value;
@@ -40,5 +41,8 @@ function listInner(root: JsonSchema, parts: readonly JsonSchema[], key: string |
     const own: unknown = Object.getOwnPropertyDescriptor(Object(properties), key)?.value;
     return [own ?? additionalProperties];
   });
-  return inner.flatMap((schema) => listParts(root, schema));
+  // Each schema counts once. Several parts may refer to the same schema, also to their own, and the number of parts would
+  // otherwise multiply on each level of the value.
+  const seen = new Set<unknown>();
+  return inner.flatMap((schema) => listParts(root, schema, seen));
 }

@@ -9,7 +9,7 @@ import { followRef } from "../../core/schema/json_schema.ts";
 import { type JsonSchema, ToolError } from "../../library.ts";
 import type { Arguments } from "../tool_input.ts";
 import type { Scheme } from "./credentials.ts";
-import { foldName } from "./taken_names.ts";
+import { areSameNames, foldName } from "./taken_names.ts";
 
 /** A member of an argument: `["body", "options", "tenant"]`. */
 export type MemberPath = readonly string[];
@@ -183,7 +183,7 @@ function toUnknown(
 /**
  * Moves the values of fixed members into their arguments.
  *
- * @throws {ToolError} if an argument of a client has a member that it cannot set, in any case of its letters.
+ * @throws {ToolError} if an argument of a client has a member that a server could read as a member which it cannot set.
  */
 export function placeNested(given: Arguments, { fixed, sent }: NestedMembers): Arguments {
   if (!fixed.size && !sent.length) return given;
@@ -198,14 +198,15 @@ export function placeNested(given: Arguments, { fixed, sent }: NestedMembers): A
   return args;
 }
 
-function refuseMember(args: Arguments, path: MemberPath): void {
-  let at: unknown = args;
-  for (const [i, name] of path.entries()) {
+function refuseMember(args: Arguments, [argument, ...rest]: MemberPath): void {
+  let at: unknown = args[argument];
+  for (const [i, name] of rest.entries()) {
     if (!isObject(at)) return;
-    const names = Object.keys(at).filter((each) => foldName(each) === foldName(name));
-    const odd = names.find((each) => each !== name || i === path.length - 1);
+    const isLast = i === rest.length - 1;
+    // Compare as for forms and queries, whose servers read brackets and dots in the names of members.
+    const odd = Object.keys(at).find((each) => (each !== name || isLast) && areSameNames(each, name));
     if (odd !== undefined) {
-      const shown = [...path.slice(0, i), odd].join(".");
+      const shown = [argument, ...rest.slice(0, i), odd].join(".");
       throw new ToolError(`Cannot send the request: the server sets ${shown} itself; remove it`);
     }
     at = at[name];

@@ -46,9 +46,14 @@ interface ReadName {
   readonly flat: string;
 }
 
+/** Whether a server could read two names as the same name, or one of them as a member of the other. */
+export function areSameNames(a: string, b: string): boolean {
+  return isSame(readName(a), readName(b));
+}
+
 function readName(name: string): ReadName {
-  // Some servers decode names twice.
-  const plain = foldName(decode(name)).trim();
+  // Some servers decode names twice. PHP ends a name at a null character.
+  const plain = foldName(decode(name)).split("\0", 1)[0].trim();
   return { path: plain.split(/[[\].]+/).filter(Boolean), flat: plain.replace(/[\s.[]/g, "_") };
 }
 

@@ -109,7 +109,8 @@ behaviour("a handler that calls call_tool itself waits for the result, as in any
 }, modern);
 
 behaviour("a task around all tools runs the tool that call_tool calls within itself", async (connect) => {
-  const handlers = work(() => "done", { required: true });
+  // The client must not choose what a handler allows only to other handlers.
+  const handlers = work((_input, { outer }) => outer ? "trusted" : "done", { required: true });
   const { client } = await connect({ handlers, use: [task({ required: true })] }, declared);
   const { taskId, resultType } = await start(client);
   assertEquals(resultType, "task");

@@ -316,13 +316,12 @@ function toUnknown(): McpError {
 async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
   const { internal, declared } = call;
   // Within a task that runs again, inner calls have its data too.
-  if (internal?.data instanceof RunningTask && !call.ctx.outer) {
+  if (internal?.data instanceof RunningTask && !call.isInner) {
     return await runAgain(call, next, { task: internal.data, rules });
   }
   if (declared) return await begin(call, next, rules);
-  // An inner call runs to its end, because its handler waits for its result. A call that is only passed on for the client
-  // is no inner call here.
-  return rules.required && !call.ctx.outer ? refuse(call) : await next();
+  // An inner call runs to its end, because its handler waits for its result.
+  return rules.required && !call.isInner ? refuse(call) : await next();
 }
 
 function refuse({ handler, hasSession }: WrappedCall): Result {

@@ -65,6 +65,11 @@ export interface WrappedCall {
    * handler starts.
    */
   untilRun(): Promise<void>;
+  /**
+   * Whether the call runs to its end within another call: a handler makes it, or a call within a layer of the same
+   * extension passes it on for the client. Only in the first case, `ctx.outer` is set.
+   */
+  readonly isInner: boolean;
   /** Whether the client has a session. In revisions with sessions, {@linkcode WrappedCall.result} throws. */
   readonly hasSession: boolean;
   /**

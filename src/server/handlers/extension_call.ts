@@ -18,7 +18,7 @@ import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
-import type { HandlerCall, Read } from "../call/handler_call.ts";
+import type { Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
 import { listRelays } from "../call/relays.ts";
 import { OnceValues } from "../call/once.ts";
@@ -52,8 +52,6 @@ export async function runWrapped(
 interface Says {
   /** Id of the extension. */
   readonly id: string;
-  /** The handler that passes the call on, if its own call is within a layer of the same extension. */
-  readonly outerHandler?: HandlerCall;
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
   once(key: string, make: () => unknown): Promise<unknown>;
@@ -87,7 +85,7 @@ class LayeredCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
-    this.outer = says.outerHandler ?? outer.outer;
+    this.outer = outer.outer;
     this.layers = [...outer.layers ?? [], says.id];
     this.watchPassed(outer.passed);
     outer.passed?.moveTo(this);
@@ -169,6 +167,7 @@ class ExtensionRun {
   readonly #ended = Promise.withResolvers<Result>();
   readonly #made: OnceValues;
   readonly #answers = new Answers();
+  readonly #isInner: boolean;
   #redirect: Redirect = {};
   #hasRun = false;
   #isPending = false;
@@ -184,10 +183,9 @@ class ExtensionRun {
     const { id, lacksSessions, required } = layer;
     // The layer already runs around the whole call, which may be a task. A task in a task would never end.
     const relay = listRelays(outer).find(({ layers }) => layers?.includes(id));
-    const outerHandler = relay && { method: relay.method, params: { name: relay.subject } };
+    this.#isInner = !!outer.outer || !!relay;
     this.#inner = new LayeredCall(outer, this.#toHome(home), {
       id,
-      outerHandler,
       notify: (method, params) => this.#receive(method, params),
       ask: (key, question) => {
         const { ask } = this.#redirect;
@@ -210,7 +208,7 @@ class ExtensionRun {
     if (isObject(settings) && (hasTypes || !lacksSessions)) this.#declared = settings;
     // Within an inner call, the handler runs to its end, so only the client's declaration counts.
     else if (required) {
-      requireCapabilities(this.#inner.outer ? client.capabilities : {}, [`extensions.${id}`], "run the call");
+      requireCapabilities(this.#isInner ? client.capabilities : {}, [`extensions.${id}`], "run the call");
     }
     // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
@@ -272,6 +270,7 @@ class ExtensionRun {
       server: inner.host.lives?.find(id) as ServerHandle | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
+      isInner: this.#isInner,
       hasAllScopes: !inner.principal && isGranted({}, inner.link, []),
       account: inner.principal ? undefined : inner.link.account.key ?? UNKNOWN,
       get isAsking() {

@@ -272,7 +272,7 @@ function growServer<P extends Schema>(
 
 /** Creates the parts of a server. The servers of concrete paths share every part that does not depend on the path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
-  const { trunk, secret = options.secret || undefined } = branch ?? {};
+  const { trunk, secret = options.secret === "" ? undefined : options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
   const state = trunk?.core.state ?? new ServerState();
   const sealer = new Sealer({ secret, realm: JSON.stringify([options.name, path]) });

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { type Connection, McpError } from "../../src/testing/testing.ts";
-import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -47,6 +47,60 @@ behaviour("callers share a list page only if they can see the same entries", asy
   server.handlers.remove(handlers[2]);
   for (const [id, names] of sees) assertEquals(await list(id), names.replace("c", ""), `${id}, after a removal`);
 });
+
+behaviour(
+  "decisions of allow may be promises or not, in any order, and each page of a caller is complete",
+  async (connect) => {
+    const names = Array.from({ length: 23 }, (_, at) => `tool_${at}`);
+    for (const isHidden of [(at: number) => at % 3 === 1, (at: number) => at < 11, () => false, () => true]) {
+      for (const isSlow of [(at: number) => at % 2 === 0, (at: number) => at > 8, () => true, () => false]) {
+        const handlers = names.map((name, at) => {
+          const isShown = !isHidden(at);
+          return tool({ name, allow: () => isSlow(at) ? turn().then(() => isShown) : isShown, run: () => name });
+        });
+        const { client } = await connect({ handlers, limits: testLimits({ calls: { pageItems: 4 } }) });
+        const shown = names.filter((_, at) => !isHidden(at));
+        const pages = await listPages(client);
+        assertEquals(pages.flat(), shown);
+        assertEquals(pages.length, Math.max(1, Math.ceil(shown.length / 4)));
+        assertEquals(await listPages(client), pages);
+      }
+    }
+  },
+);
+
+behaviour(
+  "entries of a list that depends on the caller have the same form as in a list for all callers",
+  async (connect, { version }) => {
+    const input = { type: "object", properties: { any: true, none: false } } as const;
+    const output = { type: "array", items: { type: "string" } } as const;
+    const toHandlers = (allow?: () => boolean) => [
+      tool({
+        name: "typed",
+        title: "Typed",
+        icons: [{ src: "https://example.com/a.png" }],
+        input,
+        output,
+        allow,
+        run: () => [],
+      }),
+      prompt({ name: "greet", allow, run: () => "Hello" }),
+      resource({ uri: "docs://readme", name: "readme", allow, read: () => "text" }),
+      resource({ uri: "docs://{id}", name: "page", allow, read: () => "text" }),
+    ];
+    const { client: open } = await connect({ handlers: toHandlers() });
+    const { client: decided } = await connect({ handlers: toHandlers(() => true) });
+    for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
+      const { cacheScope: _, ...entries } = await open.request(method);
+      // The second time, the server takes the texts from its cache.
+      for (const time of ["first", "second"]) {
+        const { cacheScope: _, ...others } = await decided.request(method);
+        assertEquals(others, entries, `${method} in ${version}, the ${time} time`);
+      }
+    }
+  },
+  { versions: LEGACY_VERSIONS },
+);
 
 behaviour("a list request with input responses changes nothing for other callers", async (connect) => {
   const { client } = await connect({ handlers: five, ttlMs: 5000 });

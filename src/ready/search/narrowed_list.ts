@@ -99,7 +99,11 @@ function createOmission(names: OwnNames): (page: Result) => Result {
     const { tools } = page;
     if (!Array.isArray(tools)) return page;
     let rest = known.get(page);
-    if (!rest) known.set(page, rest = { ...page, tools: tools.filter((each) => !own.has(Object(each).name)) });
+    if (!rest) {
+      const others = tools.filter((each) => !own.has(Object(each).name));
+      rest = { ...page, tools: Object.isFrozen(tools) ? Object.freeze(others) : others };
+      known.set(page, Object.isFrozen(page) ? Object.freeze(rest) : rest);
+    }
     return rest;
   };
 }

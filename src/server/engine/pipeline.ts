@@ -63,9 +63,9 @@ export interface Dialect {
 
 export class Pipeline {
   readonly #engine: Engine;
-  /** Cached JSON text of results, by the cache key that the dialect returns. */
+  /** Cached JSON texts of pages, of their lists and of the entries, by the cache key that the dialect returns. */
   // Bound: one per protocol revision.
-  readonly #texts = new Map<string, WeakMap<Result, string>>();
+  readonly #texts = new Map<string, Texts>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -171,13 +171,13 @@ export class Pipeline {
     if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
     const { result, error } = outcome;
     if (error) throw error;
-    // Share the text of a result only if no middleware can change the result.
-    const isShared = method.stable && !this.#engine.core.hasMiddleware;
+    // Share texts only if no middleware can change the result.
+    const isShared = method.list && !this.#engine.core.hasMiddleware;
     const name = isShared ? dialect.toTextName(call) : undefined;
     return this.#succeed(
       call,
       result,
-      name ? this.#share(dialect, found, result, name) : this.#write(dialect, found, result),
+      name ? this.#writePage(dialect, found, result, name) : this.#write(dialect, found, result),
     );
   }
 
@@ -191,17 +191,24 @@ export class Pipeline {
     return { text: toSuccess(call.id, text) };
   }
 
-  #share(dialect: Dialect, found: Found, result: Result, name: string): string {
+  /** Writes a page of a list, from texts that other pages and other callers share. */
+  #writePage(dialect: Dialect, found: Found, page: Result, name: string): string {
     let texts = this.#texts.get(name);
     if (!texts) this.#texts.set(name, texts = new WeakMap());
-    let text = texts.get(result);
-    if (text === undefined) texts.set(result, text = this.#write(dialect, found, result));
+    if (!Object.isFrozen(page)) return this.#finish(dialect, found, page, joinPage(dialect, found, page, texts));
+    // All callers get this page.
+    let text = texts.get(page);
+    if (text === undefined) texts.set(page, text = this.#write(dialect, found, page));
     return text;
   }
 
   #write(dialect: Dialect, found: Found, result: Result): string {
-    const { resultBytes } = this.#engine.core.limits.calls;
     const text = JSON.stringify(dialect.translate ? dialect.translate(found.call, result) : result);
+    return this.#finish(dialect, found, result, text);
+  }
+
+  #finish(dialect: Dialect, found: Found, result: Result, text: string): string {
+    const { resultBytes } = this.#engine.core.limits.calls;
     if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) throw toTooLong(found.call, resultBytes);
     return dialect.stamp ? dialect.stamp(found, result, text) : text;
   }
@@ -215,6 +222,30 @@ export class Pipeline {
     request.end?.();
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
+}
+
+type Texts = WeakMap<object, string>;
+
+/** Returns the JSON text of a page. Translates and writes each entry only once, because many pages have the same entries. */
+function joinPage(dialect: Dialect, { call, method: { list = "" } }: Found, page: Result, texts: Texts): string {
+  const { [list]: entries, ...others } = page;
+  if (!Array.isArray(entries)) return JSON.stringify(page);
+  const toText = (entry: object) => {
+    let text = texts.get(entry);
+    if (text === undefined) {
+      const alone = { [list]: [entry] };
+      const { [list]: [written] } = Object(dialect.translate ? dialect.translate(call, alone) : alone);
+      texts.set(entry, text = JSON.stringify(written));
+    }
+    return text;
+  };
+  let joined = texts.get(entries);
+  if (joined === undefined) {
+    joined = `{${JSON.stringify(list)}:[${entries.map(toText).join()}]`;
+    if (Object.isFrozen(entries)) texts.set(entries, joined);
+  }
+  const rest = JSON.stringify(others);
+  return `${joined}${rest === "{}" ? "" : ","}${rest.slice(1)}`;
 }
 
 /** Number of clients whose steps may start without a slot, because no slot is free. */

@@ -371,7 +371,7 @@ export const prompts: Feature = {
     return {
       capabilities: { prompts: { listChanged: core.can.listChanged } },
       methods: {
-        "prompts/list": toMethod(createList("prompts", definitions, core), { stable: true }),
+        "prompts/list": toMethod(createList("prompts", definitions, core), { list: "prompts" }),
         "prompts/get": { subject: "name", asks: true, find },
       },
     };

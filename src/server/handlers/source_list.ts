@@ -53,7 +53,7 @@ export interface ListParts {
  * because no key contains a line break.
  */
 export function listSources(name: string, { fixed, sources }: ListParts, core: FeatureParts): Method {
-  if (!sources.length) return toMethod(createList(name, fixed, core), { stable: true });
+  if (!sources.length) return toMethod(createList(name, fixed, core), { list: name });
   // Bind the cursors to the caller, because the lists of sources may depend on the caller.
   const cursors = new Cursors(core, name, true);
   const listFixed = createList(name, fixed, core, true);

@@ -542,7 +542,7 @@ export const tools: Feature = {
     return {
       capabilities: { tools: { listChanged: core.can.listChanged } },
       methods: {
-        "tools/list": toMethod(createList("tools", definitions, core), { stable: true }),
+        "tools/list": toMethod(createList("tools", definitions, core), { list: "tools" }),
         "tools/call": { subject: "name", asks: true, find },
       },
     };

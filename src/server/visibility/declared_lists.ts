@@ -11,7 +11,7 @@ import { createList } from "./pagination.ts";
 /** Creates a feature without handlers. The feature serves empty lists, and rejects every name or URI as unknown. */
 export function compileEmpty(name: ListName, core: FeatureParts): Compiled {
   const { listChanged, subscribe } = core.can;
-  const list = (key: string = name) => toMethod(createList(key, [], core), { stable: true });
+  const list = (key: string = name) => toMethod(createList(key, [], core), { list: key });
   const unknown = (kind: string): Method => ({
     subject: "name",
     find({ params }: Call) {

@@ -355,8 +355,11 @@ export interface Method {
   readonly inSessions?: boolean;
   /** Whether the method's handlers may send requests to the client. */
   readonly asks?: boolean;
-  /** Whether the result is the same object until handlers change, so that the result's JSON text can be cached. */
-  readonly stable?: boolean;
+  /**
+   * The member with the entries, if the result is a page of a list whose entries are the same objects until handlers
+   * change, so that their JSON texts can be cached. If the page is frozen, it is the same object too.
+   */
+  readonly list?: string;
 }
 
 /** Creates a method with the same runner for all calls. */
@@ -370,16 +373,17 @@ export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Me
  */
 export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   if (!allow) return true;
-  const fail = (error: unknown) => {
-    core.report(error, call);
-    return false;
-  };
   try {
     const allowed = readVerdict(allow(call), "allow");
-    return typeof allowed === "boolean" ? allowed : allowed.catch(fail);
+    return typeof allowed === "boolean" ? allowed : allowed.catch((error) => hide(error, call, core));
   } catch (error) {
-    return fail(error);
+    return hide(error, call, core);
   }
+}
+
+function hide(error: unknown, call: Call, core: FeatureParts): false {
+  core.report(error, call);
+  return false;
 }
 
 /** Returns `found` if the caller may see the handler. Otherwise throws the same error as for an unknown name. */

@@ -37,13 +37,12 @@ export function wireOnce(create: Wire): Wire {
   };
 }
 
-/** Maximum number of cached variants of one list. Each variant contains the entries that some callers may see. */
+/** Maximum number of cached parts of one list. Each part contains the entries of a page that some callers may see. */
 const MAX_SELECTIONS = 16;
 
 /**
- * Creates the runner that serves a list. Each page is built only once until handlers change, so that the page's JSON
- * text can be cached. If callers see different entries, callers with the same entries share one object, provided that
- * these entries fit on one page.
+ * Creates the runner that serves a list. If all callers see the same entries, each page is built only once until handlers
+ * change, and frozen, so that its JSON text can be cached.
  */
 export function createList(
   name: string,
@@ -51,71 +50,149 @@ export function createList(
   core: FeatureParts,
   hasPrivateCursors: boolean = isPrivate(entries),
 ): Runner {
-  const cursors = new Cursors(core, name, hasPrivateCursors);
-  const places = new Map(entries.map(({ key }, place) => [key, place]));
-  const pages = new Map<number, Result | Promise<Result>>();
-  /**
-   * Cached variants of a list that fits on one page. The key states which entries are visible. The least recently
-   * requested variant comes first.
-   */
-  const selections = new Map<string, Result>();
-  const isPublic = !isPrivate(entries);
-  const scope = isPublic ? core.cacheScope : "private";
+  const list = new PagedList(entries, core, { name, cursors: new Cursors(core, name, hasPrivateCursors) });
+  const scope = isPrivate(entries) ? "private" : core.cacheScope;
+  return { run: (call) => list.read(call), cache: { ttlMs: core.ttlMs, scope } };
+}
 
-  function toPage(from: number, visible: readonly Entry[], call: Call): Result | Promise<Result> {
-    const items = visible.slice(from, from + core.limits.calls.pageItems);
-    const page = { [name]: items.map(({ wire }) => wire(core)) };
-    const last = from + items.length < visible.length ? items.at(-1) : undefined;
+interface ListOptions {
+  readonly name: string;
+  readonly cursors: Cursors;
+}
+
+class PagedList {
+  readonly #entries: readonly Entry[];
+  readonly #core: FeatureParts;
+  readonly #options: ListOptions;
+  readonly #places: ReadonlyMap<string, number>;
+  readonly #isPrivate: boolean;
+  readonly #isVarying: boolean;
+  /** The pages of a list that is the same for all callers, by the place of the first entry. */
+  // Bound: one per page, because cursors are sealed.
+  readonly #pages = new Map<number, Result | Promise<Result>>();
+  /** The most recently requested parts of the list, the latest first. Callers who see the same entries share a part. */
+  // Bound: `MAX_SELECTIONS`.
+  readonly #selections: Selection[] = [];
+
+  constructor(entries: readonly Entry[], core: FeatureParts, options: ListOptions) {
+    this.#entries = entries;
+    this.#core = core;
+    this.#options = options;
+    this.#places = new Map(entries.map(({ key }, place) => [key, place]));
+    this.#isPrivate = isPrivate(entries);
+    this.#isVarying = entries.some(({ vary }) => vary);
+  }
+
+  /** Returns the page that a call asks for. */
+  read(call: Call): Result | Promise<Result> {
+    return (call.params.cursor ?? undefined) === undefined ? this.#toPageFrom(0, call) : this.#readNext(call);
+  }
+
+  async #readNext(call: Call): Promise<Result> {
+    const { cursors } = this.#options;
+    const place = this.#places.get(await cursors.read(call) ?? "");
+    if (place === undefined) throw cursors.refuse(call);
+    return await this.#toPageFrom(place + 1, call);
+  }
+
+  #toPageFrom(from: number, call: Call): Result | Promise<Result> {
+    if (!this.#isPrivate) return this.#toSharedPage(from, call);
+    const visible = this.#findVisible(from, call);
+    return visible instanceof Promise
+      ? visible.then((visible) => this.#toPage(visible, call))
+      : this.#toPage(visible, call);
+  }
+
+  #toSharedPage(from: number, call: Call): Result | Promise<Result> {
+    const known = this.#pages.get(from);
+    if (known) return known;
+    const page = this.#toPage(this.#entries.slice(from, from + this.#pageItems + 1), call);
+    // Do not cache the page, because middleware may change the page.
+    if (this.#core.hasMiddleware) return page;
+    const shared = page instanceof Promise ? page.then((page) => Object.freeze(page)) : Object.freeze(page);
+    this.#pages.set(from, shared);
+    if (shared instanceof Promise) shared.then((page) => this.#pages.set(from, page));
+    return shared;
+  }
+
+  /**
+   * Adds the entries from `from` on that the caller may see to `visible`, until it has one more than fits on a page. Waits
+   * only for decisions that are promises.
+   */
+  #findVisible(from: number, call: Call, visible: Entry[] = []): readonly Entry[] | Promise<readonly Entry[]> {
+    // The place is a position in the full list, so that pages do not shift if the caller can later see other entries.
+    for (let at = from; at < this.#entries.length && visible.length <= this.#pageItems; at++) {
+      const shown = this.#show(this.#entries[at], call);
+      if (shown instanceof Promise) return this.#findLater(at, call, { visible, shown });
+      if (shown) visible.push(shown);
+    }
+    return visible;
+  }
+
+  // Decides about as many entries as a page has at the same time.
+  async #findLater(from: number, call: Call, { visible, shown }: Pending): Promise<readonly Entry[]> {
+    const next = this.#entries.slice(from + 1, from + 1 + this.#pageItems);
+    const all = await Promise.all([shown, ...next.map((entry) => this.#show(entry, call))]);
+    visible.push(...all.filter((entry) => entry !== undefined));
+    return await this.#findVisible(from + 1 + next.length, call, visible);
+  }
+
+  #show(entry: Entry, call: Call): Entry | undefined | Promise<Entry | undefined> {
+    const allowed = isAllowed(entry.allow, call, this.#core);
+    if (typeof allowed !== "boolean") return allowed.then((allowed) => allowed ? this.#vary(entry, call) : undefined);
+    if (allowed) return this.#vary(entry, call);
+  }
+
+  #vary(entry: Entry, call: Call): Entry | Promise<Entry | undefined> {
+    return entry.vary ? entry.vary(call, this.#core) : entry;
+  }
+
+  /** Returns a page with the first of `visible`, and a cursor if there are more. */
+  #toPage(visible: readonly Entry[], call: Call): Result | Promise<Result> {
+    const { name, cursors } = this.#options;
+    const items = visible.slice(0, this.#pageItems);
+    const page = { [name]: this.#toListed(items) };
+    const last = items.length < visible.length ? items.at(-1) : undefined;
     if (!last) return page;
     return cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor }));
   }
 
-  // A cursor contains a position in the full list, so that pages do not shift if the caller can later see other
-  // entries.
-  async function toVisiblePage(from: number, call: Call): Promise<Result> {
-    const shown = await Promise.all(
-      entries.slice(from).map(async (entry) => {
-        const { allow, vary } = entry;
-        if (await isAllowed(allow, call, core)) return vary ? await vary(call, core) : entry;
-      }),
-    );
-    const visible = shown.filter((entry) => entry !== undefined);
-    // Do not share a page that has a cursor, because a cursor belongs to one caller. Do not share a page whose entries
-    // vary per call, or that middleware may change.
-    const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
-    if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
-    const key = shown.map((entry) => entry ? "1" : "0").join("");
-    const page = selections.get(key) ?? toFrozen(await toPage(0, visible, call));
-    selections.delete(key);
-    selections.set(key, page);
-    const [oldest] = selections.size > MAX_SELECTIONS ? selections.keys() : [];
-    if (oldest !== undefined) selections.delete(oldest);
-    return page;
+  #toListed(items: readonly Entry[]): readonly object[] {
+    const selections = this.#selections;
+    // Do not share entries that vary per call, or a list that middleware may change.
+    if (this.#core.hasMiddleware || this.#isVarying) return this.#write(items);
+    const at = selections.findIndex((each) => isSame(each.items, items));
+    const selection = selections[at] ?? { items, listed: Object.freeze(this.#write(items)) };
+    if (at >= 0) selections.splice(at, 1);
+    selections.unshift(selection);
+    selections.splice(MAX_SELECTIONS);
+    return selection.listed;
   }
 
-  function toPublicPage(from: number, call: Call): Result | Promise<Result> {
-    const known = pages.get(from);
-    if (known) return known;
-    const page = toPage(from, entries, call);
-    // Do not cache the page, because middleware may change the page.
-    if (core.hasMiddleware) return page;
-    const shared = page instanceof Promise ? page.then(toFrozen) : toFrozen(page);
-    pages.set(from, shared);
-    if (shared instanceof Promise) shared.then((page) => pages.set(from, page));
-    return shared;
+  #write(items: readonly Entry[]): object[] {
+    return items.map(({ wire }) => wire(this.#core));
   }
 
-  const toPageFrom = isPublic ? toPublicPage : toVisiblePage;
-
-  async function toNextPage(call: Call): Promise<Result> {
-    const place = places.get(await cursors.read(call) ?? "");
-    if (place === undefined) throw cursors.refuse(call);
-    return await toPageFrom(place + 1, call);
+  get #pageItems(): number {
+    return this.#core.limits.calls.pageItems;
   }
+}
 
-  const run = (call: Call) => (call.params.cursor ?? undefined) === undefined ? toPageFrom(0, call) : toNextPage(call);
+/** A part of a list. */
+interface Selection {
+  readonly items: readonly Entry[];
+  /** The entries as clients receive them. Frozen, so that their JSON text can be cached. */
+  readonly listed: readonly object[];
+}
 
-  return { run, cache: { ttlMs: core.ttlMs, scope } };
+function isSame(some: readonly Entry[], others: readonly Entry[]): boolean {
+  return some.length === others.length && some.every((entry, at) => entry === others[at]);
+}
+
+/** The entries that were found, and the decision about the next one. */
+interface Pending {
+  readonly visible: Entry[];
+  readonly shown: Promise<Entry | undefined>;
 }
 
 function isPrivate(entries: readonly Entry[]): boolean {

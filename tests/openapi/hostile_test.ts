@@ -356,3 +356,36 @@ Deno.test("hostile: parts that many operations share cannot multiply a document"
   const shared = { ...paths(400, { $ref: "#/paths/~1base" }), "/base": base };
   assertThrows(() => read({ openapi: "3.1.0", paths: shared }), TypeError, sentence("300000"));
 });
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const post = (schema: object) => ({ method: "post", requestBody: { content: { "application/json": { schema } } } });
+
+Deno.test("hostile: a schema to which the number of ways doubles on each level leaves its operation out", () => {
+  const levels = Array.from({ length: 20 }, (_, i) => [`L${i}`, { allOf: [ref(`L${i + 1}`), ref(`L${i + 1}`)] }]);
+  const L20 = { type: "object", properties: { "X-Key": { type: "string" } } };
+  const document = toDocument({ a: { ...post(ref("L0")), security: [{ key: [] }] }, b: post(ref("L0")) }, {
+    components: {
+      schemas: { ...Object.fromEntries(levels), L20 },
+      securitySchemes: { key: { type: "apiKey", in: "header", name: "X-Key" } },
+    },
+  });
+  const { operations } = openapi(document, { fetch, auth: { key: () => "k" } });
+  assertEquals(operations.map(({ reason }) => reason), [sentence("body.X-Key"), undefined]);
+});
+
+Deno.test("hostile: many spellings of a reference cost as much as one", async () => {
+  const spell = (i: number) =>
+    Array.from("reference", (c, at) => i >> at & 1 ? `%${c.charCodeAt(0).toString(16)}` : c).join("");
+  const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`p${i}`, {}]));
+  const make = (spellings: number) => {
+    const allOf = Array.from({ length: 400 }, (_, i) => ref(spell(i % spellings)));
+    // The form is refused as soon as its fields are known.
+    const content = { "multipart/form-data": { schema: { type: "string", allOf } } };
+    const parts = { components: { schemas: { reference: { properties } } } };
+    read(toDocument({ a: { method: "post", requestBody: { content } } }, parts));
+  };
+  const costs = await compareCosts({ one: () => make(1), all: () => make(400) }, ({ one, all }) => all <= 5 * one, {
+    rounds: 20,
+  });
+  assertEquals(costs, undefined);
+});

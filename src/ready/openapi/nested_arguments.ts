@@ -9,7 +9,14 @@ import { followRef } from "../../core/schema/json_schema.ts";
 import { type JsonSchema, ToolError } from "../../library.ts";
 import type { Arguments } from "../tool_input.ts";
 import type { Scheme } from "./credentials.ts";
+import { PartError } from "./document.ts";
 import { areSameNames, foldName } from "./taken_names.ts";
+
+/**
+ * Maximum number of schemas that are copied to remove a member. A schema is copied for each way to it, and the number of
+ * ways can double on each level.
+ */
+const MAX_COPIES = 1000;
 
 /** A member of an argument: `["body", "options", "tenant"]`. */
 export type MemberPath = readonly string[];
@@ -40,6 +47,7 @@ interface Wanted {
  * send.
  *
  * @throws {TypeError} if the arguments do not have a member.
+ * @throws {PartError} if the schema of a member has too many parts.
  */
 export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted): NestedSchema {
   const properties = Object(root.properties);
@@ -53,11 +61,11 @@ export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted):
   ).map(([name]) => ["body", name]);
   let schema = root;
   for (const [name, path] of fixed) {
-    const { changed, removed } = remove(schema, schema, path);
+    const { changed, removed } = remove(toRemoval(schema, path), schema, path);
     if (!removed) throw toUnknown(root, { id, name, path });
     schema = { ...changed, properties: { ...Object(changed.properties), [name]: removed[0] ?? {} } };
   }
-  for (const path of sent) schema = remove(schema, schema, path).changed;
+  for (const path of sent) schema = remove(toRemoval(schema, path), schema, path).changed;
   return { schema, fixed, sent };
 }
 
@@ -107,22 +115,36 @@ interface Removed {
   readonly removed?: readonly unknown[];
 }
 
+/** A removal of a member, which counts the copies of schemas. */
+interface Removal {
+  readonly root: JsonSchema;
+  readonly member: string;
+  copies: number;
+}
+
+function toRemoval(root: JsonSchema, path: MemberPath): Removal {
+  return { root, member: path.join("."), copies: 0 };
+}
+
 /**
  * Removes a member from a copy of a schema. Other schemas of the document share its definitions, so a definition on the
  * path is copied to the place where it is used.
  */
 function remove(
-  root: JsonSchema,
+  removal: Removal,
   schema: JsonSchema,
   path: MemberPath,
   seen: ReadonlySet<string> = new Set(),
 ): Removed {
+  if (removal.copies++ >= MAX_COPIES) {
+    throw new PartError(`the schema of its argument ${show(removal.member)} has more than ${MAX_COPIES} parts`);
+  }
   const { $ref, ...own } = schema;
   if (typeof $ref === "string" && !seen.has($ref)) {
-    const target = followRef(root, $ref);
-    const found = isObject(target) ? remove(root, target, path, new Set([...seen, $ref])) : undefined;
+    const target = followRef(removal.root, $ref);
+    const found = isObject(target) ? remove(removal, target, path, new Set([...seen, $ref])) : undefined;
     if (!found?.removed) return { changed: schema };
-    const beside = remove(root, own, path, seen);
+    const beside = remove(removal, own, path, seen);
     return { changed: { ...found.changed, ...beside.changed }, removed: [...found.removed, ...beside.removed ?? []] };
   }
   const [name, ...rest] = path;
@@ -136,7 +158,7 @@ function remove(
     removed.push(member);
     isFound = true;
   } else if (isObject(member)) {
-    const inner = remove(root, member, rest);
+    const inner = remove(removal, member, rest);
     if (inner.removed) {
       changed.properties = { ...Object(schema.properties), [name]: inner.changed };
       removed.push(...inner.removed);
@@ -154,7 +176,7 @@ function remove(
     const parts: unknown = schema[key];
     if (!Array.isArray(parts)) continue;
     changed[key] = parts.map((part: unknown) => {
-      const inner = isObject(part) ? remove(root, part, path, seen) : undefined;
+      const inner = isObject(part) ? remove(removal, part, path, seen) : undefined;
       if (!inner?.removed) return part;
       removed.push(...inner.removed);
       isFound = true;

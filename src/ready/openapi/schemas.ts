@@ -188,7 +188,7 @@ export class Schemas {
     const { $ref, ...own } = schema;
     if (typeof $ref !== "string") return this.#convertOwn(schema, place);
     const target = this.#refer($ref, place);
-    const beside = this.#convertOwn(schema, place);
+    const beside = Object.keys(own).length ? this.#convertOwn(schema, place) : {};
     if (isNullable(own)) return { anyOf: [target ?? {}, { type: "null" }], ...beside };
     if (typeof target === "boolean") return target;
     return { ...target, ...beside };

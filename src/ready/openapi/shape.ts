@@ -28,7 +28,8 @@ interface Draft {
   readonly keywords: Record<string, unknown>;
   readonly properties: Map<string, unknown[]>;
   readonly required: Set<string>;
-  readonly seen: Set<string>;
+  /** The schemas to which references have led. One schema has references of many spellings. */
+  readonly seen: Set<unknown>;
   isNullable: boolean;
   isComposed: boolean;
   isOpen: boolean;
@@ -70,12 +71,15 @@ function addPart(document: ApiDocument, given: unknown, draft: Draft, isSure: bo
   }
   if (isObject(properties)) {
     for (const [name, property] of Object.entries(properties)) {
-      draft.properties.set(name, [...draft.properties.get(name) ?? [], property]);
+      const all = draft.properties.get(name);
+      if (all) all.push(property);
+      else draft.properties.set(name, [property]);
     }
   }
-  if (typeof $ref === "string" && !draft.seen.has($ref)) {
-    draft.seen.add($ref);
-    addPart(document, followPointer(document, $ref), draft, isSure);
+  const target = typeof $ref === "string" ? followPointer(document, $ref) : undefined;
+  if (typeof $ref === "string" && (target === undefined || !draft.seen.has(target))) {
+    draft.seen.add(target);
+    addPart(document, target, draft, isSure);
   }
   for (const part of toList(allOf)) addPart(document, part, draft, isSure);
   draft.isComposed ||= [allOf, anyOf, oneOf].some((list) => toList(list).length > 0);

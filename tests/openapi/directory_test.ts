@@ -18,6 +18,7 @@ const REASONS: readonly RegExp[] = [
   /: a (GET|HEAD) request cannot have a body$/,
   /: no request can be a (TRACE|CONNECT)$/,
   /: its path contains \{.+\} after #, which is never sent$/,
+  /: its path contains \{.+\} as a name of its query, which no argument can choose$/,
   /: its parameter has the name ""; use a text$/,
   /: the document does not describe its body with a valid media type$/,
   /: its form is not an object with fields$/,

@@ -96,6 +96,23 @@ Deno.test("hostile: a member of an object never names a parameter with brackets,
   });
 });
 
+Deno.test("hostile: an argument in the query of a path never names a parameter", async () => {
+  const schema = { type: "object", additionalProperties: true };
+  const obj = { name: "obj", in: "path", required: true, style: "matrix", explode: true, schema };
+  const tenant = { name: "tenant", in: "query", schema: text };
+  const document = toDocument({
+    value: { path: "/v?a={obj}", parameters: [obj, tenant] },
+    name: { path: "/n?a=1&{field}={value}", parameters: [tenant] },
+    whole: { path: "/w?{obj}", parameters: [obj, tenant] },
+  });
+  await withEcho(document, { transform: { value: { input: fixed } } }, async ({ api, send }) => {
+    const { target } = await send("value", { obj: { a: "1", b: "evil" } });
+    assertEquals(target, "/v?a=%3Ba=1%3Bb=evil&tenant=acme");
+    const reasons = api.operations.map(({ reason }) => reason);
+    assertEquals(reasons, [undefined, sentence("{field}"), sentence("{obj}")]);
+  });
+});
+
 Deno.test("hostile: a member or a further field never names a field of a form", async () => {
   const properties = { role: text, meta: any, note: text };
   const encoding = { meta: { style: "form", explode: true } };

@@ -22,7 +22,8 @@ export interface PathTemplate {
  * fragment is never sent. `sent` are the names of the parameters that are sent in the query. A path such as
  * `/pets?id={id}` only repeats them.
  *
- * @throws {PartError} if the fragment contains a parameter, or the path contains the segment `.` or `..`.
+ * @throws {PartError} if the fragment or a name in the query contains a parameter, or the path contains the segment `.`
+ * or `..`.
  */
 export function parsePath(path: string, sent: readonly string[]): PathTemplate {
   const [beforeFragment, ...fragments] = path.split("#");
@@ -34,6 +35,8 @@ export function parsePath(path: string, sent: readonly string[]): PathTemplate {
     const [, name] = /^([^=]*)=\{[^{}]+\}$/.exec(pair) ?? [];
     return name === undefined || !sent.includes(name);
   });
+  const [chosen] = /\{[^{}]+\}/.exec(pairs.map((pair) => pair.split("=", 1)[0]).join("&")) ?? [];
+  if (chosen) throw new PartError(`its path contains ${chosen} as a name of its query, which no argument can choose`);
   const written = parsePieces(pairs.join("&"));
   const sample = pieces.map((piece) => typeof piece === "string" ? piece : "x").join("");
   if (hasDotSegment(sample)) throw new PartError("its path contains the segment . or ..");
@@ -70,21 +73,22 @@ export function fillPath(
   template: PathTemplate,
   write: (name: string) => string,
 ): { readonly path: string; readonly query: string } {
-  const fill = (pieces: Pieces) =>
+  const fill = (pieces: Pieces, write: (name: string) => string) =>
     pieces.map((piece) => {
       if (typeof piece === "string") return piece;
       const text = write(piece.name);
       if (text) return text;
       throw new ToolError(`Cannot send the request: ${piece.name} is empty, but it is part of the path; send a value`);
     }).join("");
-  const path = fill(template.pieces);
+  const path = fill(template.pieces, write);
   // Servers and proxies resolve dot segments, also in encoded form: `/users/../admin` would become `/admin`.
   if (MAYBE_DOT.test(path) && hasDotSegment(path)) {
     throw new ToolError(
       "Cannot send the request: an argument would create the path segment . or ..; send another value",
     );
   }
-  return { path, query: fill(template.query) };
+  // Some servers separate the parameters of a query at `;`, which the style `matrix` writes.
+  return { path, query: fill(template.query, (name) => write(name).replaceAll(";", "%3B")) };
 }
 
 /**

@@ -165,7 +165,9 @@ export const resources: Feature = {
       capabilities: { resources: { listChanged: core.can.listChanged, subscribe: core.can.subscribe } },
       methods: {
         "resources/list": listResources(fixed, all, core),
-        "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), { list: "resourceTemplates" }),
+        "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), {
+          list: "resourceTemplates",
+        }),
         "resources/read": { subject: "uri", asks: true, find },
       },
       isVisible(uri, call) {

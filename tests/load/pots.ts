@@ -149,6 +149,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `512 of 8,192; ${RESERVE}`,
     full: "DELETE gets 503, and the session goes on",
   },
+  "sessions.sealed": {
+    counts: "characters of the contents of session ids that were created within the last seconds",
+    payer: CLIENT,
+    share: "262,144 of 2,097,152",
+    full: "the client with most characters loses the oldest contents; opening the id then takes a decryption",
+  },
   "sessions.ended": {
     counts: "ids of sessions that have ended and not expired",
     payer: CLIENT,

@@ -52,6 +52,7 @@ export type PotName =
   | "connections.sessions"
   | "sessions.ending"
   | "sessions.ended"
+  | "sessions.sealed"
   | "store.bytes"
   | "store.operations"
   | "store.waiting"

@@ -134,7 +134,9 @@ export interface Limits {
      * Number of HTTP sessions whose state is in memory, in revisions with sessions. In addition, the server remembers
      * the ids of 256 ended sessions per client, and of 65,536 for all clients. If a client ends more sessions, the
      * server forgets the client's oldest ended session, and the observer gets a `limit` event with the name
-     * `sessions.ended`.
+     * `sessions.ended`. For 10 seconds, it also remembers the contents of new ids, in at most 262,144 characters per
+     * client and 2,097,152 for all clients. If a client creates more ids, opening them takes more CPU time, and the
+     * observer gets a `limit` event with the name `sessions.sealed`.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
      * has at most 16,384 characters. Ended sessions do not count, because together they use at most 20 MB.

@@ -119,11 +119,12 @@ export class Sessions {
   readonly #count: CountSubscriber;
 
   constructor({ parts, count }: SessionsParts) {
-    const { engine: { core, accounts }, versions } = parts;
+    const { engine, versions } = parts;
+    const { core, accounts } = engine;
     this.#parts = parts;
     this.#core = core;
     this.#lost = LostMessages.of(core);
-    this.#ids = new SessionIds(core, versions, this.#lost);
+    this.#ids = new SessionIds(engine, versions, this.#lost);
     this.#accounts = accounts;
     this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
@@ -142,8 +143,8 @@ export class Sessions {
   }
 
   /** Creates a session id. Throws if the negotiated facts are too long. */
-  async create(info: SessionInfo, { principal }: Link, data?: unknown): Promise<string> {
-    const id = await this.#ids.seal(info, { principal: principal?.id, data });
+  async create(info: SessionInfo, link: Link, data?: unknown): Promise<string> {
+    const id = await this.#ids.seal(info, { link, data });
     if (this.#core.observer.session) this.#unused.set(toShortId(id));
     return id;
   }

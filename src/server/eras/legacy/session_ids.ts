@@ -7,10 +7,12 @@ import { INVALID_PARAMS, McpError } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../../core/protocol/types.ts";
 import type { Core } from "../../engine/core.ts";
+import type { Engine } from "../../engine/era.ts";
 import type { Link } from "../../call/link.ts";
 import { openVersioned, sealVersioned } from "../../call/versioned_seal.ts";
 import { warnOfForeign } from "../../call/foreign_values.ts";
 import type { LostMessages } from "./lost_messages.ts";
+import { SealedIds } from "./sealed_ids.ts";
 import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
@@ -30,7 +32,8 @@ interface Sealed {
 
 /** The contents of an id, except the result of the negotiation. */
 export interface SealedFor {
-  readonly principal: string | undefined;
+  /** The request that opens the session. Only its principal can use the id. */
+  readonly link: Link;
   /** The value that the server's `sessionData` function returned. */
   readonly data: unknown;
 }
@@ -50,10 +53,12 @@ export class SessionIds {
   readonly #core: Core;
   readonly #versions: readonly Version[];
   readonly #lost?: LostMessages;
+  readonly #sealed: SealedIds;
 
   /** `versions` are the revisions whose ids can be opened. */
-  constructor(core: Core, versions: readonly Version[], lost?: LostMessages) {
-    this.#core = core;
+  constructor(engine: Engine, versions: readonly Version[], lost?: LostMessages) {
+    this.#core = engine.core;
+    this.#sealed = new SealedIds(engine);
     this.#lost = lost;
     this.#versions = versions;
   }
@@ -64,7 +69,7 @@ export class SessionIds {
    */
   async seal(
     { version, info, capabilities }: SessionInfo,
-    { principal, data }: SealedFor,
+    { link, data }: SealedFor,
   ): Promise<string> {
     const start = this.#core.ticker.clock.date();
     const seal = async (i: Implementation | undefined) => {
@@ -73,12 +78,14 @@ export class SessionIds {
         v: version,
         i,
         c: capabilities,
-        p: principal,
+        p: link.principal?.id,
         d: data,
         n: this.#lost?.instance,
       };
       const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
-      return id.length <= MAX_ID ? id : undefined;
+      if (id.length > MAX_ID) return;
+      this.#sealed.add(id, sealed, link.account);
+      return id;
     };
     const id = await seal(info) ?? await seal(info && { name: info.name, version: info.version });
     if (id !== undefined) return id;
@@ -92,7 +99,7 @@ export class SessionIds {
   async open(id: string, { principal }: Link): Promise<OpenedId | undefined> {
     if (id.length > MAX_ID) return;
     const { limits, sealer, ticker } = this.#core;
-    const sealed = await openVersioned(sealer, PURPOSE, id);
+    const sealed = this.#sealed.find(id) ?? await openVersioned(sealer, PURPOSE, id);
     if (!isSealed(sealed)) {
       warnOfForeign(this.#core, "a session id", id);
       return;
@@ -103,6 +110,7 @@ export class SessionIds {
     // when the system clock is set.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
+    this.#sealed.forget(id);
     const info = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     const isForeign = this.#lost?.isForeign(sealed.n, sealed.t) ?? false;
     return { info, data: sealed.d, leftMs, isForeign };

@@ -95,6 +95,37 @@ behaviour("a missing resource of an inner read, or an error of middleware, is fi
   await assertRejects(() => second.readResource("note://b"), McpError, "replaced");
 });
 
+behaviour("the server's middleware runs once for a read, whatever layers the providers have", async (connect) => {
+  const audit = extension({ id: "com.example/audit" });
+  const layers = [
+    quota({ timeoutMs: 60_000 }),
+    layer(() => ({ name: "enter", enter: async (_call, next) => await next() })),
+    audit.layer({ around: async (_call, next) => await next() }),
+  ];
+  for (const use of [[], ...layers.map((each) => [each])]) {
+    for (const at of ["a", "b"]) {
+      const seen: string[] = [];
+      const { client } = await connect({
+        handlers: [audit, ...["a", "b"].map((name) => provide(name, name === at ? { use } : {}))],
+        use: [async ({ method }, next) => {
+          if (method !== "resources/read") return await next();
+          try {
+            const result = await next();
+            seen.push("result");
+            return result;
+          } catch {
+            seen.push("error");
+            throw new McpError(7, "replaced");
+          }
+        }],
+      });
+      assertEquals(textOf({ content: (await client.readResource("note://b")).contents }), "b");
+      await assertRejects(() => client.readResource("note://none"), McpError, "replaced");
+      assertEquals(seen, ["result", "error"]);
+    }
+  }
+});
+
 behaviour("allow, scopes and layers of each provider of a scheme apply", async (connect) => {
   const ran: string[] = [];
   const rate = quota({ rate: { calls: 1, perMs: 60_000 } });

@@ -41,7 +41,12 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
     cache: { ttlMs: Math.min(...caches.map(({ ttlMs }) => ttlMs)), scope: isPublic ? "public" : "private" },
     run: (call) => runAll(call, (runner) => runner.run(call)),
     within: runners.some(({ within }) => within)
-      ? (call, _runner, executor) => runAll(call, (runner) => runWithin(call, runner, executor))
+      ? (call, _runner, executor) => {
+        const inner = withoutMiddleware(executor);
+        const run = (call: Call) =>
+          runAll(call, (runner) => runner.within ? runner.within(call, runner, inner) : runner.run(call));
+        return executor.invoke ? executor.invoke(call, { run }) : run(call);
+      }
       : undefined,
   };
 }
@@ -53,9 +58,20 @@ interface Chain {
   readonly isRestricted: boolean;
 }
 
-function runWithin(call: Call, runner: Runner, executor: Executor): Result | Promise<Result> {
-  if (runner.within) return runner.within(call, runner, executor);
-  return executor.invoke ? executor.invoke(call, runner) : runner.run(call);
+/**
+ * Returns an executor for the runners of a chain. The middleware runs once around the whole chain, because otherwise it
+ * would get an error for each provider that does not have the resource, and could hide from the chain that the resource
+ * is missing.
+ */
+function withoutMiddleware(executor: Executor): Executor {
+  return new Proxy(executor, {
+    get(target, name) {
+      if (name === "invoke") return undefined;
+      const value: unknown = Reflect.get(target, name);
+      // Bind the methods, because they use private fields.
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }
 
 async function check(runner: Runner, call: Call, core: FeatureParts): Promise<void> {

@@ -17,7 +17,11 @@ interface Client {
 
 const whoami = tool({
   name: "whoami",
-  run: (_input, { session, client }) => ({ session: session(), client: client.info, capabilities: client.capabilities }),
+  run: (_input, { session, client }) => ({
+    session: session(),
+    client: client.info,
+    capabilities: client.capabilities,
+  }),
 });
 
 function open(options: Partial<ServerOptions> = {}): Server {

@@ -169,7 +169,8 @@ async function send({ status, headers, body }: Response, outgoing: NodeOutgoing)
   const reader = body?.getReader();
   if (outgoing.destroyed) return await reader?.cancel();
   // Cancel the body also if the response cannot be sent.
-  outgoing.on("close", () => reader?.cancel().catch(() => {}));
+  let isWhole = false;
+  outgoing.on("close", () => isWhole || reader?.cancel().catch(() => {}));
   outgoing.writeHead(status, [...headers].flat());
   if (!reader || outgoing.req.method === "HEAD") {
     outgoing.end();
@@ -184,9 +185,17 @@ async function send({ status, headers, body }: Response, outgoing: NodeOutgoing)
   };
   outgoing.on("drain", proceed);
   outgoing.on("close", proceed);
-  for (let next = await reader.read(); !next.done && !outgoing.destroyed; next = await reader.read()) {
+  // End the response with its last byte, and not when the stream of the body closes. Otherwise a client that has the whole
+  // response, and sends its next request, would count as one that does not wait for the response.
+  let left = Number(headers.get("content-length") ?? NaN);
+  while (!(isWhole = left <= 0)) {
+    const { done, value } = await reader.read();
+    if (done || outgoing.destroyed) break;
     const { promise } = drained;
-    if (!outgoing.write(next.value)) await promise;
+    const hasRoom = outgoing.write(value);
+    left -= value.length;
+    if (!hasRoom && !(left <= 0)) await promise;
   }
   outgoing.end();
+  if (isWhole) reader.read().then(({ done }) => done ? undefined : reader.cancel()).catch(() => {});
 }

@@ -611,6 +611,35 @@ for (const [name, lines] of Object.entries(bodyless)) {
   });
 }
 
+Deno.test({
+  name: "a client that has a whole response sends a large request, although the stream of the response is open",
+  ignore: !isNode, // Other runtimes end the response when its stream closes.
+  async fn() {
+    let controller: ReadableStreamDefaultController | undefined;
+    let isCancelled = false;
+    const start = (each: ReadableStreamDefaultController) => {
+      controller = each;
+      controller.enqueue(new TextEncoder().encode("whole"));
+    };
+    const cancel = () => void (isCancelled = true);
+    const whole: Route = {
+      path: "/whole",
+      fetch: () => new Response(new ReadableStream({ start, cancel }), { headers: { "content-length": "5" } }),
+    };
+    await withServer(make({ routes: [echo, whole] }), async ({ port }) => {
+      const host = `host: 127.0.0.1:${port}`;
+      await using wire = new Wire(port);
+      wire.write("GET /whole HTTP/1.1", host, "", "");
+      await until(() => wire.received.endsWith("whole"), "the response has arrived");
+      const sent = "a".repeat(20_000);
+      wire.write("POST /echo HTTP/1.1", host, `content-length: ${sent.length}`, "connection: close", "", sent);
+      await until(() => wire.isClosed, "the next request has its response");
+      assertEquals([toSeen(wire.received).body, isCancelled], [sent, false]);
+      controller?.close();
+    });
+  },
+});
+
 Deno.test("a client that sends megabytes of requests behind a stream can disconnect", async () => {
   const text = bodyless["a path"].join("\r\n").repeat(50_000);
   await sendBehindStream(text, async (wire, route, port) => {

@@ -221,3 +221,47 @@ Deno.test("an operation with servers of its own is left out, unless baseUrl is a
   ]);
   assertThrows(() => toReasons(() => "ftp://a"), TypeError, sentence("ftp"));
 });
+
+Deno.test("no other object brings a fixed member, and no member of a header adds another", async () => {
+  const schema = { type: "object", properties: { tenant: { type: "string" } } };
+  const toParameter = (name: string, place: string, more: object = {}) => ({
+    name,
+    in: place,
+    explode: true,
+    schema,
+    ...more,
+  });
+  const parameters = [
+    toParameter("filter", "query", { style: "form" }),
+    toParameter("extra", "query", { style: "form" }),
+    toParameter("deep", "query", { style: "deepObject" }),
+    toParameter("X-Context", "header"),
+    toParameter("X-Flat", "header", { explode: false }),
+  ];
+  const form = { properties: { filter: schema, extra: schema } };
+  const styles = { filter: { style: "form", explode: true }, extra: { style: "form", explode: true } };
+  const content = { "application/x-www-form-urlencoded": { schema: form, encoding: styles } };
+  const document = toDocument({ a: { parameters }, b: { method: "post", requestBody: { content } } });
+  const transform = { a: fix("filter.tenant"), b: fix("body.filter.tenant") };
+  await withEcho(document, { transform }, async ({ send, call, received }) => {
+    assertEquals(
+      (await send("a", { extra: { other: 1 }, deep: { x: 1 } })).target,
+      "/a?tenant=acme&other=1&deep%5Bx%5D=1",
+    );
+    assertEquals((await send("b", { body: { extra: { other: 1 } } })).body.split("&").sort(), [
+      "other=1",
+      "tenant=acme",
+    ]);
+    assertEquals((await send("a", { "X-Context": { a: "b" } })).headers["x-context"], "a=b");
+    const count = received.length;
+    for (const name of ["tenant", "Tenant", "tenant[]", "tenant[x]", "tenant\0"]) {
+      assert((await call("a", { extra: { [name]: "evil" } })).isError, name);
+      assert((await call("b", { body: { extra: { [name]: "evil" } } })).isError, name);
+    }
+    for (const value of [{ a: "1,tenant=evil" }, { "a=1,tenant": "evil" }, { a: "x=y" }]) {
+      assert((await call("a", { "X-Context": value })).isError);
+      assert((await call("a", { "X-Flat": value })).isError);
+    }
+    assertEquals(received.length, count);
+  });
+});

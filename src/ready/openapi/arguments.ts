@@ -10,7 +10,7 @@ import { areArgumentNames, nameArguments } from "./names.ts";
 import type { Parameter } from "./parameters.ts";
 import { fillPath, type PathTemplate } from "./path_template.ts";
 import type { ClosedSchema, Schemas } from "./schemas.ts";
-import { listNames, TakenNames } from "./taken_names.ts";
+import { BroughtNames, listNames, TakenNames } from "./taken_names.ts";
 
 /** A parameter with the name of its argument. It does not refer to the document. */
 export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRequired" | "write"> {
@@ -143,6 +143,7 @@ export function writeArguments(
   const query: string[] = [];
   const cookies: string[] = [];
   const segments = new Map<string, string>();
+  const brought = { query: new BroughtNames(), cookie: new BroughtNames(), path: new BroughtNames() };
   for (const { name, place, argument, write, taken } of parameters) {
     const value = args[argument];
     if (value === undefined) continue;
@@ -154,7 +155,9 @@ export function writeArguments(
     }
     // In the style `matrix`, a segment of a path has names too.
     const pairs = place === "path" ? written.flatMap((segment) => segment.split(";").slice(1)) : written;
-    taken?.check(listNames(pairs), { argument, own: name });
+    const names = listNames(pairs);
+    taken?.check(names, { argument, own: name });
+    brought[place === "querystring" ? "query" : place].add(names, { argument, own: name });
     if (place === "path") segments.set(name, written.join(""));
     else if (place === "cookie") cookies.push(...written);
     else query.push(...written);

@@ -14,7 +14,7 @@ import type { Schemas } from "./schemas.ts";
 import { isFile, readShape, type Shape } from "./shape.ts";
 import { toStyledPairs } from "./styles.ts";
 import { LIST_FORMAT } from "./swagger.ts";
-import { listNames, TakenNames } from "./taken_names.ts";
+import { BroughtNames, listNames, TakenNames } from "./taken_names.ts";
 
 /** A body to send. */
 export interface WrittenBody {
@@ -219,12 +219,15 @@ interface Fields {
 }
 
 function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: ToExact): WrittenBody {
+  const brought = new BroughtNames();
   const pairs = Object.entries(value).flatMap(([name, field]) => {
     const given: Node = { [LIST_FORMAT]: toNode(properties[name])[LIST_FORMAT], ...toNode(encoding[name]) };
     // Without a style, an object is a JSON text.
     const isJson = !hasStyle(given) && field !== null && (isObject(field) || isJsonField(given));
     const pairs = toStyledPairs(name, isJson ? toJsonText(toExact(field, [name])) : field, readStyle(given, "query"));
-    taken.check(listNames(pairs), toUser(name, properties));
+    const names = listNames(pairs);
+    taken.check(names, toUser(name, properties));
+    brought.add(names, toUser(name, properties));
     return pairs;
   });
   return { body: pairs.join("&"), contentType: FORM };

@@ -4,6 +4,7 @@
  * @see OpenAPI specification, Style Values and Style Examples
  */
 import { isObject } from "../../core/kit/json.ts";
+import { ToolError } from "../../library.ts";
 import { encodeArgument, toArgumentText } from "../tool_input.ts";
 
 /** How the value of a parameter or of a form field is written. */
@@ -98,8 +99,17 @@ function toMatrix(key: string, value: string): string {
 export function toStyledHeader(value: unknown, { isExploded }: Style): string {
   if (Array.isArray(value)) return value.map(toHeaderText).join(",");
   if (!isObject(value)) return toHeaderText(value);
-  const members = Object.entries(value).map(([name, item]) => [name, toHeaderText(item)]);
+  const members = Object.entries(value).map(([name, item]) => [toHeaderPart(name), toHeaderPart(item)]);
   return isExploded ? members.map((member) => member.join("=")).join(",") : members.flat().join(",");
+}
+
+/** @throws {ToolError} if a part of an object would add a member, because headers are not encoded. */
+function toHeaderPart(value: unknown): string {
+  const text = toHeaderText(value);
+  if (!/[,=]/.test(text)) return text;
+  throw new ToolError(
+    `Cannot send the request: a member of an object in a header contains ${text.includes(",") ? "," : "="}; remove it`,
+  );
 }
 
 function toHeaderText(value: unknown): string {

@@ -38,6 +38,39 @@ export class TakenNames {
   }
 }
 
+/**
+ * The names that the arguments of one call bring. Two objects could otherwise bring the same name, of which the author
+ * may have fixed one.
+ */
+export class BroughtNames {
+  // Bound: the names of one request.
+  readonly #arguments = new Map<string, string>();
+
+  /**
+   * Adds the names that the value of `argument` brings. `own` is the name of its parameter.
+   *
+   * @throws {ToolError} if a server could read one of them as a name of another argument.
+   */
+  add(names: readonly string[], { argument, own }: { readonly argument: string; readonly own?: string }): void {
+    for (const name of names) {
+      if (name === own) continue;
+      const { path, flat } = readName(name);
+      for (const key of new Set([path[0] ?? flat, flat])) {
+        const other = this.#arguments.get(key) ?? argument;
+        if (other === argument) this.#arguments.set(key, argument);
+        else {
+          throw new ToolError(
+            `Cannot send the request: ${argument} and ${other} would both set ${
+              JSON.stringify(toShown(name))
+            }; remove ` +
+              "it from one of them",
+          );
+        }
+      }
+    }
+  }
+}
+
 /** A name as servers read it. */
 interface ReadName {
   /** The name and its members: `a` and `b` of `a[b]`. */

@@ -5,8 +5,10 @@
 import { ToolError } from "../library.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
+import { startResponseTimer } from "../core/kit/timer.ts";
 import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import { bun, deno, type DenoHttpClient } from "../core/runtime.ts";
+import { systemClock } from "../core/timers.ts";
 import { lookUp } from "./look_up.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 
@@ -68,27 +70,97 @@ const EMPTY = [204, 205, 304];
  */
 export async function sendRequest(request: Request, limits: RequestLimits = {}): Promise<Response> {
   checkOptions("send a request", limits, LIMITS);
-  return await sendGuarded(request, limits);
+  const { url, method, signal } = request;
+  // Copy the headers first, because Bun forgets the boundary of a form when its body is read.
+  const headers = new Headers(request.headers);
+  const body = request.body ? request.arrayBuffer() : undefined;
+  return await sendGuarded({ url: new URL(url), method, headers, body, signal }, limits);
 }
 
-/** Sends a request for {@linkcode sendRequest} and for handlers, whose options have been checked. */
-export async function sendGuarded(request: Request, limits: RequestLimits): Promise<Response> {
-  const { timeoutMs = 30_000 } = limits;
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const signal = AbortSignal.any([request.signal, timeout]);
+/** A request to send. A redirect may need its body once more, so the body is not a stream. */
+export interface Outgoing {
+  readonly url: URL;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body?: Body | Promise<Body>;
+  /** Aborts the request and its response. */
+  readonly signal: AbortSignal;
+}
+
+type Body = string | Blob | ArrayBuffer;
+
+/**
+ * Sends a request for {@linkcode sendRequest} and for handlers, whose options have been checked. Takes the parts of a
+ * request, because a `Request` would have to be taken apart again.
+ */
+export async function sendGuarded(outgoing: Outgoing, limits: RequestLimits): Promise<Response> {
+  const { timeoutMs = 30_000, maxBytes = 1_048_576 } = limits;
+  // Nothing but the timer keeps the process alive while an app in this process responds.
+  const exchange = new Exchange(outgoing.signal, timeoutMs, !limits.fetch);
   const toError = (error: unknown): unknown => {
     // An error of an app in this process is not for the client.
-    if (error instanceof ToolError || limits.fetch && !signal.aborted) return error;
+    if (error instanceof ToolError || limits.fetch && !exchange.signal.aborted) return error;
     // Errors contain only the origin of the URL, because the path and query may contain secrets.
-    const { protocol, host } = new URL(request.url);
-    const state = timeout.aborted ? `it did not respond within ${timeoutMs} ms (timeoutMs)` : describeCause(error);
+    const { protocol, host } = outgoing.url;
+    const state = exchange.isTooLate ? `it did not respond within ${timeoutMs} ms (timeoutMs)` : describeCause(error);
     return new ToolError(`Cannot reach ${protocol}//${host}: ${state}`);
   };
   try {
-    const response = await deadline(sendFollowing(request, limits, signal), { signal });
-    return limitResponse(response, { maxBytes: limits.maxBytes ?? 1_048_576, signal, toError });
+    const response = await deadline(sendFollowing(outgoing, limits, exchange.signal), { signal: exchange.signal });
+    return limitResponse(response, { maxBytes, exchange, toError });
   } catch (error) {
+    exchange.end();
     throw toError(error);
+  }
+}
+
+/**
+ * The time that a request and the body of its response take. `AbortSignal.timeout` and `AbortSignal.any` would take more
+ * time than a small request, and would keep their memory until the timeout.
+ */
+class Exchange {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal;
+  readonly #isBackground: boolean;
+  readonly #due: number;
+  readonly #onAbort: () => void;
+  #stopTimer: () => void;
+  /** Whether the timeout has ended the exchange. */
+  isTooLate = false;
+
+  /** `isBackground` is whether the process can exit before the response begins. */
+  constructor(outer: AbortSignal, timeoutMs: number, isBackground: boolean) {
+    this.#outer = outer;
+    this.#isBackground = isBackground;
+    this.#due = systemClock.now() + timeoutMs;
+    this.#onAbort = () => this.#controller.abort(outer.reason);
+    this.#stopTimer = this.#startTimer(timeoutMs, isBackground);
+    outer.addEventListener("abort", this.#onAbort);
+    if (outer.aborted) this.#onAbort();
+  }
+
+  /** Aborts at the timeout, or with the signal of the request. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Lets the process exit although the body was not read, because the caller may not need the body. */
+  toBackground(): void {
+    if (this.#isBackground) return;
+    this.#stopTimer();
+    this.#stopTimer = this.#startTimer(Math.max(0, this.#due - systemClock.now()), true);
+  }
+
+  #startTimer(ms: number, background: boolean): () => void {
+    return startResponseTimer(ms, () => {
+      this.isTooLate = true;
+      this.#controller.abort(new DOMException("The request took too long", "TimeoutError"));
+    }, { clock: systemClock, background });
+  }
+
+  end(): void {
+    this.#stopTimer();
+    this.#outer.removeEventListener("abort", this.#onAbort);
   }
 }
 
@@ -99,17 +171,15 @@ interface Hop {
   readonly isTrusted: boolean;
   readonly method: string;
   readonly headers: Headers;
-  readonly body?: ArrayBuffer;
+  readonly body?: Body;
 }
 
-async function sendFollowing(request: Request, limits: RequestLimits, signal: AbortSignal): Promise<Response> {
-  const { method } = request;
-  const first = new URL(request.url);
-  // Copy the headers first, because Bun forgets the boundary of a form when its body is read.
-  const headers = new Headers(request.headers);
-  // A redirect may need the body once more.
-  const body = request.body ? await request.arrayBuffer() : undefined;
-  let hop: Hop = { url: first, isTrusted: true, method, headers, body };
+async function sendFollowing(
+  { url: first, method, headers, body }: Outgoing,
+  limits: RequestLimits,
+  signal: AbortSignal,
+): Promise<Response> {
+  let hop: Hop = { url: first, isTrusted: true, method, headers, body: body && await body };
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     const response = await sendOnce(hop, limits, signal);
     const location = response.headers.get("location");
@@ -246,7 +316,7 @@ function pin(url: URL, given: Headers, address: string): Pinned | undefined {
 
 interface BodyLimits {
   readonly maxBytes: number;
-  readonly signal: AbortSignal;
+  readonly exchange: Exchange;
   readonly toError: (error: unknown) => unknown;
 }
 
@@ -258,31 +328,56 @@ function limitResponse(response: Response, limits: BodyLimits): Response {
   headers.delete("content-encoding");
   headers.delete("content-length");
   const body = response.body && !EMPTY.includes(status) ? limitBody(response.body, limits) : null;
+  if (body) limits.exchange.toBackground();
+  else limits.exchange.end();
   return new Response(body, { status, statusText, headers });
 }
 
 function limitBody(
   body: ReadableStream<Uint8Array>,
-  { maxBytes, signal, toError }: BodyLimits,
+  { maxBytes, exchange, toError }: BodyLimits,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  const { signal } = exchange;
   let left = maxBytes;
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+    exchange.end();
+  };
   return new ReadableStream<Uint8Array>({
+    start(controller) {
+      signal.addEventListener("abort", () => {
+        if (isOver) return;
+        end();
+        controller.error(toError(signal.reason));
+        void reader.cancel(signal.reason).catch(() => {});
+      });
+    },
     async pull(controller) {
       try {
-        const { done, value } = await deadline(reader.read(), { signal });
-        if (done) return controller.close();
+        const { done, value } = await reader.read();
+        if (isOver) return;
+        if (done) {
+          end();
+          return controller.close();
+        }
         // The reader of the body gets all bytes up to the limit.
         if (left > 0) controller.enqueue(value.subarray(0, left));
         left -= value.length;
         if (left >= 0) return;
         throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
       } catch (error) {
+        if (isOver) return;
+        end();
         controller.error(toError(error));
         void reader.cancel(error).catch(() => {});
       }
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel(reason) {
+      end();
+      return reader.cancel(reason);
+    },
   }, { highWaterMark: 0 });
 }
 

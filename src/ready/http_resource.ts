@@ -86,8 +86,8 @@ export function makeHttpResource(
   const uri = entry.uri ?? url.href;
 
   async function read(_: string, ctx: Context) {
-    const request = new Request(url, { headers, signal: ctx.signal });
-    const response = await sendGuarded(request, { timeoutMs, maxBytes, allowPrivate });
+    const outgoing = { url, method: "GET", headers: new Headers(headers), signal: ctx.signal };
+    const response = await sendGuarded(outgoing, { timeoutMs, maxBytes, allowPrivate });
     const { status } = response;
     const mediaType = readMediaType(response);
     const bytes = new Uint8Array(await response.arrayBuffer());

@@ -163,13 +163,12 @@ export function makeHttpTool(
     const args = input.addDefaults(given);
     const target = buildUrl(url, args);
     const { text, contentType } = fillBody(args);
-    const sent = new Request(target, {
-      method,
-      headers: { ...contentType && { "content-type": contentType }, ...fillHeaders(headers, args) },
-      body: text,
-      signal: ctx.signal,
-    });
-    return await toResult(await sendGuarded(sent, request), target);
+    const sent = new Headers({ ...contentType && { "content-type": contentType }, ...fillHeaders(headers, args) });
+    const { signal } = ctx;
+    return await toResult(
+      await sendGuarded({ url: target, method, headers: sent, body: text, signal }, request),
+      target,
+    );
   }
 
   // Without a schema, the tool takes no arguments.

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { ToolError } from "../../mod.ts";
 import { sendRequest } from "../../src/ready/ready.ts";
 import { findProcess } from "../../src/core/runtime.ts";
+import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { withApi } from "./api.ts";
 
@@ -225,4 +226,29 @@ Deno.test("the signal of a request ends the request and its body", async () => {
   const text = response.text();
   controller.abort();
   await assertRejects(() => text, ToolError);
+});
+
+Deno.test("the timeout of a request ends with its body, and does not abort work that the app continues", async () => {
+  const signals: AbortSignal[] = [];
+  const answer = (response: () => Response | Promise<Response>) => (request: Request) => {
+    signals.push(request.signal);
+    return response();
+  };
+  const send = async (response: () => Response | Promise<Response>) =>
+    await sendRequest(new Request("https://app.example/"), { fetch: answer(response), timeoutMs: 40 });
+  assertEquals(await (await send(() => new Response("whole"))).text(), "whole");
+  await send(() => new Response(null, { status: 204 }));
+  await (await send(() => new Response("left"))).body?.cancel();
+  await assertRejects(
+    () =>
+      sendRequest(new Request("https://app.example/"), { fetch: answer(() => new Response("long")), maxBytes: 1 })
+        .then((response) => response.text()),
+    ToolError,
+  );
+  const unread = await send(() => new Response("unread"));
+  // This timeout ends after the timeouts of the requests before it.
+  await assertRejects(() => send(() => new Promise(() => {})), ToolError, sentence("timeoutMs"));
+  await until(() => signals[4].aborted, "the timeout of the response that nobody has read");
+  assertEquals(signals.map(({ aborted }) => aborted), [false, false, false, false, true, true]);
+  await assertRejects(() => unread.text(), ToolError);
 });

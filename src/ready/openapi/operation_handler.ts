@@ -195,14 +195,15 @@ async function send(
   const secrets = await addCredentials(security, written, { ctx, operation });
   if (cookies.length) headers.set("cookie", cookies.join("; "));
   const url = toUrl(base, written.path, query);
-  const request = new Request(url, {
+  const { fetch, maxBytes, allowPrivate, timeoutMs } = options;
+  const outgoing = {
+    url,
     method: operation.method,
-    headers: [...headers],
+    headers: new Headers([...headers]),
     body: body?.body,
     signal: ctx.signal,
-  });
-  const { fetch, maxBytes, allowPrivate, timeoutMs } = options;
-  const response = await sendGuarded(request, {
+  };
+  const response = await sendGuarded(outgoing, {
     maxBytes,
     allowPrivate,
     timeoutMs: typeof timeoutMs === "function" ? timeoutMs(operation) : timeoutMs,

@@ -107,6 +107,8 @@ export class Site implements AsyncDisposable {
   /** Whether the handler waits for its cancellation at its end. */
   holds = false;
   isHeld = false;
+  /** Whether the step or the handler waits for something that never happens. */
+  hangs = false;
   /** Whether the store does not report which handlers are disabled. */
   isDown = false;
   /** Number of reads of the rules that the store has refused. */

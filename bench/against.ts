@@ -1,7 +1,7 @@
 // Compares the working tree with a git revision, in interleaved pairs: calls in one process, pipelined calls over the
 // pipes of two processes, and starts of processes.
 import { bundleEntries } from "../tests/release/npm_package.ts";
-import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
+import { type Manner, readAnswer, toModernAsk } from "./asks.ts";
 import { load } from "./load.ts";
 import {
   measure,
@@ -13,6 +13,7 @@ import {
   startServer,
   toWords,
 } from "./machine.ts";
+import type { Compared } from "./programs/pairs.ts";
 import { KEYED } from "./programs/using.ts";
 import { type Ratios, toRatios, toSpread } from "./ratios.ts";
 import { toServerFile, toStdioFile } from "./server_file.ts";
@@ -31,7 +32,7 @@ const SLICE = 40;
  */
 const PROCESSES = 10;
 
-type Workload = readonly [Subject, Manner, "http" | "stdio"];
+type Workload = readonly [Compared, Manner, "http" | "stdio"];
 
 const workloads: Readonly<Record<string, Workload>> = {
   "W1 tools/call, fetch": ["add", "modern", "http"],
@@ -42,6 +43,9 @@ const workloads: Readonly<Record<string, Workload>> = {
   "W1 tools/call, stdio": ["add", "modern", "stdio"],
   "W2 tools/call in a session, stdio": ["add", "session", "stdio"],
   "W4 call with 10 progress notifications, stdio": ["count", "modern", "stdio"],
+  "W9 opening a session, fetch": ["open", "session", "http"],
+  "W9 first request of a session on another instance, fetch": ["move", "session", "http"],
+  "W10 call of an operation of openapi(), fetch": ["operation", "modern", "http"],
 };
 
 /** Calls to a server that uses optional parts, in both copies. */

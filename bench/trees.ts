@@ -16,6 +16,8 @@ export interface Tree {
   readonly auth: string;
   readonly quota: string;
   readonly observe: string;
+  readonly stores: string;
+  readonly openapi: string;
 }
 
 /** The two copies of a benchmark run. */
@@ -70,8 +72,9 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");
   // In older revisions, an entry of its own exports `quota`.
   const limits = exports["./quota"] ? "./quota" : "./layers";
-  const [library, stdio, auth, quota, observe] = [".", "./stdio", "./auth", limits, "./observe"].map(toFile);
-  return { name, folder, library, stdio, auth, quota, observe };
+  const keys = [".", "./stdio", "./auth", limits, "./observe", "./stores", "./openapi"];
+  const [library, stdio, auth, quota, observe, stores, openapi] = keys.map(toFile);
+  return { name, folder, library, stdio, auth, quota, observe, stores, openapi };
 }
 
 async function run(command: string, args: readonly string[]): Promise<string> {

@@ -20,6 +20,11 @@ import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 import { createLayeredServer, createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
 type Stdio = typeof import("../../src/server/transports/stdio/stdio.ts");
+type Stores = typeof import("../../src/stores/stores.ts");
+type OpenApi = typeof import("../../src/ready/openapi/openapi.ts");
+
+/** What is compared: a call of {@linkcode Subject}, or a step that is not a call in a loop. */
+export type Compared = Subject | "open" | "move" | "operation";
 type Server = ReturnType<Library["createServer"]>;
 
 /** Runs the calls of one turn. Resolves to the CPU time of the turn in microseconds. */
@@ -38,6 +43,55 @@ const HTTP_TURN = 16;
 const STDIO_TURN = 64;
 /** Number of concurrent calls over stdio. This number is below the default per-client limits. */
 const LINES = 8;
+
+/** Opens a session, and tells the server that the client is ready. */
+function driveOpenings(server: Server): Drive {
+  return async () => {
+    const before = readCpu();
+    for (let i = 0; i < HTTP_TURN; i++) await openSession(server, post);
+    return readCpu() - before;
+  };
+}
+
+/** Sends the first request of a session to another instance, which shares a store with the first instance. */
+async function driveMoves(library: Library, { memoryStore }: Stores): Promise<Drive> {
+  const store = memoryStore();
+  const secret = "a secret of at least thirty-two characters";
+  const [from, to] = Array.from({ length: 2 }, () => {
+    const add = library.tool({ name: "add", input: pair, output: sum, run: ({ a, b }) => ({ sum: a + b }) });
+    return library.createServer({ name: "bench", version: "1.0.0", secret, store, handlers: [add] });
+  });
+  const body = toMessage("add", "session");
+  const move = async (headers: Readonly<Record<string, string>>) => await (await to.fetch(post(headers, body))).text();
+  check(await move(await openSession(from, post)), "add");
+  return async () => {
+    const sessions = [];
+    for (let i = 0; i < HTTP_TURN; i++) sessions.push(await openSession(from, post));
+    const before = readCpu();
+    for (const headers of sessions) await move(headers);
+    return readCpu() - before;
+  };
+}
+
+/** Calls an operation of a document, to which an app in this process responds. */
+async function driveOperation({ createServer }: Library, { openapi }: OpenApi): Promise<Drive> {
+  const parameters = [
+    { name: "a", in: "path", required: true, schema: { type: "number" } },
+    { name: "b", in: "query", schema: { type: "number" } },
+  ];
+  const paths = { "/sums/{a}": { get: { operationId: "add", parameters } } };
+  const fetch = () => Response.json({ sum: 3 });
+  const api = openapi({ openapi: "3.1.0", paths }, { fetch });
+  return await driveHttp(createServer({ name: "bench", version: "1.0.0", handlers: [api] }), {}, "add");
+}
+
+function post(headers: Readonly<Record<string, string>>, body: string): Request {
+  return new Request(URL_OF_SERVER, {
+    method: "POST",
+    headers: { ...headers, host: "127.0.0.1:8000", "content-length": `${body.length}` },
+    body,
+  });
+}
 
 function createBenchServer({ createServer, tool }: Library, subject: Subject): Server {
   const searches = names.map((name) =>
@@ -67,21 +121,20 @@ function check(text: string, subject: Subject): void {
   throw new Error(`Cannot measure: the server answered ${text.slice(0, 500)}`);
 }
 
-async function driveHttp(server: Server, own: Readonly<Record<string, string>>): Promise<Drive> {
-  const post = (headers: Readonly<Record<string, string>>, body: string) =>
-    new Request(URL_OF_SERVER, {
-      method: "POST",
-      headers: { ...headers, ...own, host: "127.0.0.1:8000", "content-length": `${body.length}` },
-      body,
-    });
+async function driveHttp(
+  server: Server,
+  own: Readonly<Record<string, string>>,
+  subject: Subject,
+): Promise<Drive> {
+  const send = (headers: Readonly<Record<string, string>>, body: string) => post({ ...headers, ...own }, body);
   const headers = manner === "modern"
     ? subject === "list" ? toModernAsk("tools/list").headers : toModernAsk("tools/call", { name: subject }).headers
-    : await openSession(server, post);
+    : await openSession(server, send);
   const body = toMessage(subject, manner);
-  check(await (await server.fetch(post(headers, body))).text(), subject);
+  check(await (await server.fetch(send(headers, body))).text(), subject);
 
   return async () => {
-    const requests = Array.from({ length: HTTP_TURN }, () => post(headers, body));
+    const requests = Array.from({ length: HTTP_TURN }, () => send(headers, body));
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
@@ -105,7 +158,7 @@ async function openSession(
   return headers;
 }
 
-async function driveStdio(server: Server, { serveStdio }: Stdio): Promise<Drive> {
+async function driveStdio(server: Server, { serveStdio }: Stdio, subject: Subject): Promise<Drive> {
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();
   let send: (text: string) => void = () => {};
@@ -151,17 +204,29 @@ function collectGarbage(): void {
 }
 
 /** The files of a copy's entries, and the optional features that its server uses. */
-interface Copy extends Record<"library" | "stdio" | "auth" | "quota" | "observe" | "layers", string> {
+interface Copy
+  extends Record<"library" | "stdio" | "auth" | "quota" | "observe" | "layers" | "stores" | "openapi", string> {
   readonly uses: string;
 }
 
 const [workload, pairs, slice, collects, ...copies] = args;
-const [subject, manner, way]: readonly [Subject, Manner, "http" | "stdio"] = JSON.parse(workload);
+const [compared, manner, way]: readonly [Compared, Manner, "http" | "stdio"] = JSON.parse(workload);
 const calls = way === "http" ? HTTP_TURN : STDIO_TURN;
 const drives: Drive[] = [];
 for (const copy of copies) {
   const { uses, ...files }: Copy = JSON.parse(copy);
   const library: Library = await import(files.library);
+  if (compared === "open") {
+    drives.push(driveOpenings(createBenchServer(library, "add")));
+    continue;
+  }
+  if (compared === "move" || compared === "operation") {
+    const drive = compared === "move"
+      ? await driveMoves(library, await import(files.stores))
+      : await driveOperation(library, await import(files.openapi));
+    drives.push(drive);
+    continue;
+  }
   const stdio: Stdio = await import(files.stdio);
   const server = uses.includes("layers")
     ? createLayeredServer({
@@ -174,9 +239,11 @@ for (const copy of copies) {
     })
     : uses
     ? createUsingServer(library, await import(files.auth), uses)
-    : createBenchServer(library, subject);
+    : createBenchServer(library, compared);
   drives.push(
-    way === "http" ? await driveHttp(server, uses.includes("key") ? KEYED : {}) : await driveStdio(server, stdio),
+    way === "http"
+      ? await driveHttp(server, uses.includes("key") ? KEYED : {}, compared)
+      : await driveStdio(server, stdio, compared),
   );
 }
 

@@ -85,6 +85,8 @@ const RELAY_MS = 10_000;
 export interface SessionRecordInfo {
   /** Hash of the session id. */
   readonly key: string;
+  /** The key of the mark with which an instance records that it uses the session. */
+  readonly usedKey: string;
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
@@ -266,8 +268,13 @@ export class InstanceState implements SharedState, Sealing {
     this.#pots ??= findPots(accounts, this.limits);
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.
-    const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
-    const record = this.#parts.createSession(this, { key, id, ms, account, store: this.by(account) });
+    const [key, usedKey] = await Promise.all([
+      this.hash("session", id),
+      this.hash("used", id),
+      this.listen(),
+      this.#rules?.load(),
+    ]);
+    const record = this.#parts.createSession(this, { key, usedKey, id, ms, account, store: this.by(account) });
     // Add the record before its first read. Otherwise the record would miss the notification of a change during the
     // read.
     this.#opening.add(record);

@@ -21,6 +21,8 @@ import { StreamLog } from "./stream_log.ts";
 export class SessionRecord implements InformedSession {
   readonly key: string;
   readonly #id: string;
+  /** The key of the mark of use. */
+  readonly #usedKey: string;
   readonly #instances: InstanceState;
   readonly #ends: number;
   readonly #account: Account;
@@ -48,8 +50,9 @@ export class SessionRecord implements InformedSession {
   /** The charge for the mark of use that was last written. */
   #useCharge?: Charge;
 
-  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionRecordInfo) {
+  constructor(instances: InstanceState, { key, usedKey, id, ms, account, store }: SessionRecordInfo) {
     this.key = key;
+    this.#usedKey = usedKey;
     this.#id = id;
     this.#instances = instances;
     this.#ends = instances.clock.now() + ms;
@@ -87,7 +90,7 @@ export class SessionRecord implements InformedSession {
     this.#useCharge = charge;
     await this.#attempt("set", async () => {
       await update("mark the session as used", async () => {
-        const version = await this.#store.set(await this.#toUsedKey(), instance, {
+        const version = await this.#store.set(this.#usedKey, instance, {
           ...options,
           version: this.#usedVersion,
         });
@@ -114,7 +117,7 @@ export class SessionRecord implements InformedSession {
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
       // After this write, other instances find the session retired. The write fails if another instance has just used
       // the session, and this other instance then retires the session later.
-      if (await this.#store.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
+      if (await this.#store.set(this.#usedKey, RETIRED, options) === undefined) return;
       await this.#storeEnd();
     });
   }
@@ -201,11 +204,11 @@ export class SessionRecord implements InformedSession {
     this.#isEnded = true;
     this.#local?.end();
     // Delete the mark of use, because this process may have written the mark after the session had ended.
-    this.#attempt("delete", async () => void await this.#store.delete(await this.#toUsedKey()));
+    this.#attempt("delete", async () => void await this.#store.delete(this.#usedKey));
   }
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isRetired: boolean }> {
-    const [record, used] = await this.#store.getAll([this.key, await this.#toUsedKey()]);
+    const [record, used] = await this.#store.getAll([this.key, this.#usedKey]);
     const { state } = this.#takeState(record);
     return { state, isRetired: this.#takeUse(used) === RETIRED };
   }
@@ -220,7 +223,7 @@ export class SessionRecord implements InformedSession {
 
   /** Returns the id of the instance that last used the session, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
-    return this.#takeUse(await this.#store.get(await this.#toUsedKey()));
+    return this.#takeUse(await this.#store.get(this.#usedKey));
   }
 
   #takeUse(used: OpenedValue | undefined): unknown {
@@ -356,7 +359,7 @@ export class SessionRecord implements InformedSession {
   async #writeEnd(): Promise<boolean> {
     return !!await this.#attempt("set", async () => {
       await this.#storeEnd();
-      await this.#store.delete(await this.#toUsedKey());
+      await this.#store.delete(this.#usedKey);
       return true;
     });
   }
@@ -390,13 +393,8 @@ export class SessionRecord implements InformedSession {
     return this.#instances.hash("relay", `${this.#id} ${period}`);
   }
 
-  #usedKey?: Promise<string>;
   /** The version of the mark of use that this process last read or wrote. `null` if there was no mark. */
   #usedVersion: string | null = null;
-
-  #toUsedKey(): Promise<string> {
-    return this.#usedKey ??= this.#instances.hash("used", this.#id);
-  }
 }
 
 /**

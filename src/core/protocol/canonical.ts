@@ -15,7 +15,10 @@ export function toCanonical(value: unknown): unknown {
   if (Object.is(value, -0)) return [2, "-0"];
   if (typeof value === "number" && !Number.isFinite(value)) return [2, String(value)];
   if (!isObject(value)) return value;
+  const keys = Object.keys(value);
+  // Sorting copies the keys, and the keys of most small objects are in order.
+  if (keys.some((key, at) => at > 0 && keys[at - 1] > key)) keys.sort();
   const list: unknown[] = [1];
-  for (const key of Object.keys(value).sort()) list.push(key, toCanonical(value[key]));
+  for (const key of keys) list.push(key, toCanonical(value[key]));
   return list;
 }

@@ -91,21 +91,21 @@ class InputAdapter {
   #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
+  // The maps are created on first use, because the arguments of most calls need none of them.
   /** The schemas to which `$ref` values refer, keyed by `$ref`. */
-  readonly #targets = new Map<unknown, unknown>();
-  readonly #texts = new Map<string, JsonText | undefined>();
-  readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
-  readonly #known = new Map<JsonSchema, Known>();
+  #targets?: Map<unknown, unknown>;
+  #texts?: Map<string, JsonText | undefined>;
+  #discriminators?: Map<readonly unknown[], Discriminator | null>;
   /**
    * Objects and arrays that were parsed from JSON texts. They are changed in place, because copying takes longer than
    * parsing.
    */
-  readonly #own = new WeakSet<object>();
+  #own?: WeakSet<object>;
   /**
    * The values that were adapted to each schema. The first map is for values within alternatives, the second map for
    * all other values. The same value may be reached again through another reference.
    */
-  readonly #adapted = [new Map<JsonSchema, Set<object>>(), new Map<JsonSchema, Set<object>>()] as const;
+  readonly #adapted: Map<JsonSchema, Set<object>>[] = [];
   #mayRemember = MAX_REMEMBERED;
 
   constructor(root: JsonSchema, options: AdaptOptions, whole: unknown) {
@@ -123,7 +123,7 @@ class InputAdapter {
     // Remember values only after many steps, because most values are reached once, and remembering every value would
     // cost more time than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
-    const known = this.#adapted[isSure ? 1 : 0];
+    const known = this.#adapted[isSure ? 1 : 0] ??= new Map();
     if (known.get(schema)?.has(given)) return given;
     const value = this.#adaptOnce(schema, given, steps, isSure);
     if (typeof value !== "object" || !value || this.#mayRemember <= 0) return value;
@@ -156,7 +156,7 @@ class InputAdapter {
     list.forEach((item, i) => {
       const adapted = this.adapt(i < tuple.length ? tuple[i] : rest, this.#toOwn(list, item), 0, isSure);
       if (adapted === item) return;
-      if (made === list && !this.#own.has(list)) made = [...list];
+      if (made === list && !this.#own?.has(list)) made = [...list];
       made[i] = adapted;
     });
     return made;
@@ -165,10 +165,10 @@ class InputAdapter {
   #adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
     const { additionalProperties } = schema;
     const { defaults, dropsNull } = this.#options;
-    const { properties, missing, required } = this.#toKnown(schema);
+    const { properties, missing, required } = toKnown(schema);
     let made = value;
     const copy = () => {
-      if (made === value && !this.#own.has(value)) made = { ...value };
+      if (made === value && !this.#own?.has(value)) made = { ...value };
     };
     const put = (name: string, part: unknown) => {
       copy();
@@ -211,9 +211,9 @@ class InputAdapter {
     // Subtract the values and keys of this text, because their limits apply to all texts together.
     this.#valuesLeft -= found.values;
     this.#indexesLeft -= found.indexes;
-    this.#texts.delete(text);
+    this.#texts?.delete(text);
     const { value } = found;
-    if (typeof value === "object" && value) this.#own.add(value);
+    if (typeof value === "object" && value) (this.#own ??= new WeakSet()).add(value);
     return value;
   }
 
@@ -224,25 +224,27 @@ class InputAdapter {
   #findValue(schema: JsonSchema, text: string): JsonText | undefined {
     const { jsonText } = this.#options;
     if (!jsonText || this.#accepts(schema, "string")) return;
-    if (!this.#texts.has(text)) {
+    const texts = this.#texts ??= new Map();
+    if (!texts.has(text)) {
       const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
       const found = readJson(text, max);
       // Remember the outcome for long texts, and for texts that are not JSON, because throwing a parse error takes
       // longer than parsing a short text.
       if (found && text.length <= LONG_TEXT) return this.#accepts(schema, toKind(found.value)) ? found : undefined;
-      this.#texts.set(text, found);
+      texts.set(text, found);
     }
-    const found = this.#texts.get(text);
+    const found = texts.get(text);
     return found && found.values <= this.#valuesLeft && this.#accepts(schema, toKind(found.value)) ? found : undefined;
   }
 
   /** Finds the first alternative that a value roughly matches. */
   #findForm(forms: readonly unknown[], value: unknown): unknown {
     if (!this.#mayTest()) return;
-    let known = this.#discriminators.get(forms);
+    const discriminators = this.#discriminators ??= new Map();
+    let known = discriminators.get(forms);
     if (known === undefined) {
       known = findDiscriminator(forms, (form) => [form, this.#follow(form.$ref)]) ?? null;
-      this.#discriminators.set(forms, known);
+      discriminators.set(forms, known);
     }
     const given = known && isObject(value) && Object.hasOwn(value, known.name) ? value[known.name] : undefined;
     if (!known || given === undefined || typeof given === "object" && given) {
@@ -263,7 +265,7 @@ class InputAdapter {
     if (!this.#accepts(schema, toKind(value)) && !isJsonText()) return false;
     const { required } = schema;
     if (!deep || !isObject(value)) return true;
-    const { properties } = this.#toKnown(schema);
+    const { properties } = toKnown(schema);
     this.#testsLeft -= properties.size + (Array.isArray(required) ? required.length : 0) >> NAMES_PER_TEST;
     if (Array.isArray(required) && required.some((name) => !Object.hasOwn(value, name))) return false;
     for (const [name, part] of properties) {
@@ -302,9 +304,10 @@ class InputAdapter {
 
   /** Returns the schema to which a reference refers. */
   #follow(ref: unknown): JsonSchema | undefined {
-    if (!this.#targets.has(ref)) {
+    const targets = this.#targets ??= new Map();
+    if (!targets.has(ref)) {
       const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
-      this.#targets.set(
+      targets.set(
         ref,
         tokens.reduce((target: unknown, token) => {
           const key = String(token).replaceAll("~1", "/").replaceAll("~0", "~");
@@ -312,30 +315,33 @@ class InputAdapter {
         }, this.#root),
       );
     }
-    const target = this.#targets.get(ref);
+    const target = targets.get(ref);
     return isObject(target) ? target : undefined;
   }
 
   /** If `whole` was parsed from a JSON text, marks `part` as parsed too, so that the part is changed in place. */
   #toOwn(whole: object, part: unknown): unknown {
-    if (typeof part === "object" && part && this.#own.has(whole)) this.#own.add(part);
+    if (typeof part === "object" && part && this.#own?.has(whole)) this.#own.add(part);
     return part;
   }
+}
 
-  #toKnown(schema: JsonSchema): Known {
-    let known = this.#known.get(schema);
-    if (!known) {
-      const properties = new Map<string, unknown>(Object.entries(Object(schema.properties)));
-      const missing = [...properties].flatMap(([name, part]) => {
-        const { default: given }: JsonSchema = Object(part);
-        const weight = typeof given === "object" && given ? weigh(given, MAX_DEFAULT, true) : 0;
-        return given === undefined ? [] : [[name, given, weight] as const];
-      });
-      const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
-      this.#known.set(schema, known = { properties, missing, required });
-    }
-    return known;
+/** What is known about the properties of each schema. */
+const properties = new WeakMap<JsonSchema, Known>();
+
+function toKnown(schema: JsonSchema): Known {
+  let known = properties.get(schema);
+  if (!known) {
+    const all = new Map<string, unknown>(Object.entries(Object(schema.properties)));
+    const missing = [...all].flatMap(([name, part]) => {
+      const { default: given }: JsonSchema = Object(part);
+      const weight = typeof given === "object" && given ? weigh(given, MAX_DEFAULT, true) : 0;
+      return given === undefined ? [] : [[name, given, weight] as const];
+    });
+    const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+    properties.set(schema, known = { properties: all, missing, required });
   }
+  return known;
 }
 
 /** The properties that a schema defines, and the defaults among them. */

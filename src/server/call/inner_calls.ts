@@ -54,8 +54,8 @@ export class InnerCalls {
   readonly #progress: JoinedProgress;
   /** Number of equal inner calls so far, by their texts. */
   readonly #counts = new Map<string, number>();
-  /** The digests that are being computed. */
-  readonly #digests = new Set<Promise<string>>();
+  /** The digests that are being computed. Created on first use, because few inner calls ask questions. */
+  #digests?: Set<Promise<string>>;
 
   constructor(call: Caller) {
     const { host: { outer }, reported } = call;
@@ -122,13 +122,14 @@ export class InnerCalls {
    * time, so that inner calls which ask questions at the same time send these questions together.
    */
   async digest(text: string): Promise<string> {
+    const digests = this.#digests ??= new Set();
     const computing = sha256(text);
-    this.#digests.add(computing);
+    digests.add(computing);
     try {
       return (await computing).slice(0, DIGEST_LENGTH);
     } finally {
-      this.#digests.delete(computing);
-      while (this.#digests.size) await Promise.all(this.#digests);
+      digests.delete(computing);
+      while (digests.size) await Promise.all(digests);
     }
   }
 }

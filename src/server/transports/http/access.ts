@@ -243,7 +243,7 @@ function hostOf(url: string): string | undefined {
 const HOST = /^([^:/?#]+:\/\/)([^/?#]*)/;
 
 /** Tests whether the host of a URL is written as in a Host header. */
-function hasHost(url: string, host: string): boolean {
+export function hasHost(url: string, host: string): boolean {
   const at = url.indexOf("//") + 2;
   return url.startsWith(host, at) && url[at + host.length] === "/";
 }

@@ -8,13 +8,16 @@ import {
   type CallerOptions,
   checkCaller,
   type ConnectionInfo,
+  hasHost,
   isKnownHost,
   toChecked,
 } from "./access.ts";
+import { BoundedMap } from "../../../core/kit/bounded_map.ts";
 import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
 import type { Authenticator, OpenPathParams } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
+import type { Visit } from "./request_copy.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage, UNREADY } from "./refusals.ts";
 
 /** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
@@ -23,7 +26,7 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
   /** The endpoint's path, which can have parameters. */
   readonly path: string;
   /** Finds the concrete path of a request, if the path has parameters. */
-  readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
+  readonly find?: (request: Request, info: ConnectionInfo | undefined) => P | undefined | Promise<P | undefined>;
   /** Returns a function that reads the path parameters of an authentication route. */
   readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenPathParams;
   /** Creates the response to requests for other paths. */
@@ -42,10 +45,9 @@ export type Identified<P extends Place = Place> = Caller<P> | Response;
 export class Callers {
   readonly #core: Core;
   readonly #options: CallersOptions;
-  // Host of the latest accepted request. A request with the same host and URL needs no further checks of its host.
-  // Stored only if the host is allowed for every caller.
-  #lastHost = "";
-  #lastTarget = "";
+  /** The Host headers of accepted requests that are allowed for every caller, so that they need no further checks. */
+  // Bound: `MAX_HOSTS`.
+  readonly #hosts = new BoundedMap<string, void>({ full: "evict", max: MAX_HOSTS });
   #isClosing = false;
   #hasReported = false;
 
@@ -81,8 +83,7 @@ export class Callers {
       if (response) return response;
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
-      this.#remember(request, way);
-      const checked = toChecked({ request, info });
+      const checked = this.#toChecked(request, info, way);
       return this.refuseIfClosing(way) ?? this.#authenticate(checked.request, checked.info, way);
     }
     return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
@@ -119,22 +120,36 @@ export class Callers {
     return await this.identify(request, info, way);
   }
 
-  async #identifyAt<P extends Place>(
+  #identifyAt<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
     way: WayIn<P>,
-  ): Promise<Identified<P>> {
-    const authenticator = way.open && this.#options.authenticator?.loaded;
-    const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
-    const refusal = this.#check(request, info, way) ?? this.#findRefusal();
-    if (refusal) return await respond() ?? refuse(this.#core, refusal, way);
+  ): Identified<P> | Promise<Identified<P>> {
+    const isUsual = this.#isUsual(request, way);
+    const refusal = (isUsual ? undefined : this.#check(request, info, way)) ?? this.#findRefusal();
+    if (refusal) return this.#respondAt(request, info, way, refusal);
     // A route with a fixed path takes precedence over a route with parameters.
-    const fixed = authenticator?.respond(request);
-    if (fixed) return await fixed;
-    const place = await way.find?.(request, info);
-    if (!place) return await respond() ?? way.refusePath();
-    const checked = toChecked({ request, info });
-    return await this.#authenticate(checked.request, checked.info, way, place);
+    const fixed = way.open && this.#options.authenticator?.loaded?.respond(request);
+    if (fixed) return fixed;
+    const enter = (place: P | undefined) => {
+      if (!place) return this.#respondAt(request, info, way);
+      const checked = isUsual ? { request, info } : this.#toChecked(request, info, way);
+      return this.#authenticate(checked.request, checked.info, way, place);
+    };
+    const place = way.find?.(request, info);
+    return place instanceof Promise ? place.then(enter) : enter(place);
+  }
+
+  /** Responds to a request for a route of the authentication. Refuses any other request. */
+  async #respondAt<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    way: WayIn<P>,
+    refusal?: Refusal,
+  ): Promise<Response> {
+    const authenticator = this.#options.authenticator?.loaded;
+    const response = way.open && await authenticator?.respondAt(request, way.open(request, info));
+    return response ?? (refusal ? refuse(this.#core, refusal, way) : way.refusePath());
   }
 
   #authenticate<P extends Place>(
@@ -156,16 +171,21 @@ export class Callers {
   }
 
   // Use has() first, because Deno then reads all headers at once, which makes later access faster.
-  #isUsual({ headers, url }: Request, { transport }: WayIn): boolean {
-    return !headers.has("origin") && headers.get("Host") === this.#lastHost && isTarget(url, this.#lastTarget) &&
-      transport === "http";
+  #isUsual({ headers, url }: Request, { transport, find, path }: WayIn): boolean {
+    if (headers.has("origin") || transport !== "http") return false;
+    const host = headers.get("Host");
+    return host !== null && this.#hosts.has(host) && (find ? hasHost(url, host) : isTarget(url, host, path));
   }
 
-  #remember({ headers }: Request, { transport, path }: WayIn): void {
-    const host = headers.get("host");
-    if (transport !== "http" || host === null || !isKnownHost(host, this.#options)) return;
-    this.#lastHost = host;
-    this.#lastTarget = host + path;
+  /** Returns a request that has passed the checks, with its checked URL, and remembers its host. */
+  #toChecked(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    { transport }: WayIn,
+  ): Visit<ConnectionInfo | undefined> {
+    const host = request.headers.get("host");
+    if (transport === "http" && host !== null && isKnownHost(host, this.#options)) this.#hosts.set(host, undefined);
+    return toChecked({ request, info });
   }
 
   #check(request: Request, info: ConnectionInfo | undefined, way: WayIn): Refusal | undefined {
@@ -174,12 +194,16 @@ export class Callers {
   }
 }
 
-// Tests whether a URL has the host and path in `target`, optionally followed by a query. Compares the texts, because
-// parsing is slower. Compares the host too, because the host in the URL can differ from the Host header.
-function isTarget(url: string, target: string): boolean {
+/** Maximum number of remembered hosts. */
+const MAX_HOSTS = 10_000;
+
+// Tests whether a URL has this host and path, optionally followed by a query. Compares the texts, because parsing is
+// slower. Compares the host too, because the host in the URL can differ from the Host header.
+function isTarget(url: string, host: string, path: string): boolean {
   const at = url.indexOf("//") + 2;
-  const after = at + target.length;
-  return url.startsWith(target, at) && target !== "" && (after === url.length || url[after] === "?");
+  const after = at + host.length + path.length;
+  return url.startsWith(host, at) && url.startsWith(path, at + host.length) &&
+    (after === url.length || url[after] === "?");
 }
 
 function isPath(url: string, path: string): boolean {

@@ -54,7 +54,7 @@ export class LazyEndpoint {
 
   /** Serves the request of an identified caller. */
   async serve(caller: Caller): Promise<Response> {
-    return await (await this.load()).serve(caller);
+    return await (this.loaded ?? await this.load()).serve(caller);
   }
 
   /** Stops accepting requests. An endpoint whose code loads after this call accepts no requests. */

@@ -2,6 +2,7 @@
  * Finds the endpoint of a concrete path, such as `/tenants/acme/mcp` for a server at `/tenants/:tenant/mcp`. Loaded
  * with the first request to such a server.
  */
+import { BoundedMap } from "../../../core/kit/bounded_map.ts";
 import { toBusy, withLimits } from "../../../core/protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../../core/schema/schema.ts";
 import { readTextValues } from "../../../core/schema/text_values.ts";
@@ -13,7 +14,7 @@ import type { Engine } from "../../engine/era.ts";
 import type { Handler } from "../../visibility/feature.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
-import { readPeer } from "./access.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
 import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import type { Caller, Place } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
@@ -85,6 +86,7 @@ interface Entry {
   /** The charge for the path in the pot of open paths. Set when the path's server is created. */
   place?: Holding;
   server?: BranchServer;
+  loaded?: Endpoint;
   /**
    * Whether a handler has changed the handlers of this path only. The path is then never evicted, because a new server
    * for the path would not have these changes.
@@ -111,6 +113,9 @@ export class PathRouter {
   readonly #secret: string | readonly string[];
   // Bound: `endpoints.open` and `endpoints.making`.
   readonly #entries = new Map<string, Entry>();
+  /** The places of recent URLs without a query. Empty if a schema checks the parameters, which may decide anew. */
+  // Bound: `endpoints.open`.
+  readonly #places: BoundedMap<string, FullPlace>;
   /** The pot that counts the paths whose server is in memory. */
   readonly #made: Pot;
   readonly #connected?: Promise<void>;
@@ -124,13 +129,14 @@ export class PathRouter {
     this.#way = {
       transport: "http",
       path,
-      find: (request, info) => this.#match(this.#template, request, this.#toEntering({ request, info })),
+      find: (request, info) => this.#findPlace(request, info),
       open: (request, info) => async (values) =>
         (await this.#locate(values, this.#toEntering({ request, info })))?.pathParams,
       refusePath: () => options.endpoint.refusePath(),
     };
     const { core, accounts } = options.engine;
     const { open } = core.limits.endpoints;
+    this.#places = new BoundedMap({ full: "evict", max: open });
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "endpoints.checked"));
     const share = Math.ceil(open / 4);
     const making: PotOptions = { name: "endpoints.making", total: open, share, limitName: "endpoints.open" };
@@ -165,8 +171,12 @@ export class PathRouter {
     if (!entry) return refuse(engine.core, toOverload(toBusy(...TOO_MANY)));
     const release = toRelease(entry);
     try {
+      const { loaded } = entry;
+      if (loaded) return await loaded.serve(caller);
       const server = await this.#untilMade(entry, account);
-      return server ? await server[INTERNALS].http.endpoint.serve(caller) : endpoint.refusePath();
+      if (!server) return endpoint.refusePath();
+      entry.loaded = await server[INTERNALS].http.endpoint.load();
+      return await entry.loaded.serve(caller);
     } finally {
       release();
     }
@@ -278,6 +288,19 @@ export class PathRouter {
         return readPeer(request, info, proxies);
       },
     };
+  }
+
+  #findPlace(request: Request, info: ConnectionInfo | undefined): FullPlace | Promise<FullPlace | undefined> {
+    const { url } = request;
+    const end = url.indexOf("?");
+    const target = end < 0 ? url : url.slice(0, end);
+    return this.#places.get(target) ?? this.#matchNew(target, request, this.#toEntering({ request, info }));
+  }
+
+  async #matchNew(target: string, request: Request, entering: Entering): Promise<FullPlace | undefined> {
+    const place = await this.#match(this.#template, request, entering);
+    if (place && !this.#options.schema && target.length <= 2 * MAX_PATH) this.#places.set(target, place);
+    return place;
   }
 
   async #match(template: PathTemplate, { url }: Request, entering: Entering): Promise<FullPlace | undefined> {

@@ -8,16 +8,16 @@ import { startVisitor } from "./visitor.ts";
 const OURS = "programs/ours_grown.ts";
 
 /** A request to one of several servers. The servers take turns. */
-interface Turn {
+export interface Turn {
   readonly server: Server;
   readonly ask: Ask;
   /** CPU time per request in microseconds, by slice. */
   readonly cpu: number[];
 }
 
-async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> {
-  // Warm up, so that the engine compiles the code.
-  for (const { server, ask } of turns) await load(server.port, ask, 32, 2);
+/** Measures the requests in turns. First sends each request for `warmUp` seconds, so that the engine compiles the code. */
+export async function takeTurns(turns: readonly Turn[], slices: number, warmUp = 2): Promise<void> {
+  for (const { server, ask } of turns) await load(server.port, ask, 32, warmUp);
   for (let slice = 0; slice < slices; slice++) {
     for (const { server, ask, cpu } of turns) {
       const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -30,7 +30,7 @@ async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> 
  * Returns the median of the ratios of all slices. The two measurements of a slice are close in time, so their
  * conditions are the same.
  */
-function toRatio(cpu: readonly number[], base: readonly number[]): string {
+export function toRatio(cpu: readonly number[], base: readonly number[]): string {
   return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);
 }
 
@@ -59,15 +59,15 @@ async function measureTools(runtimes: readonly Runtime[], slices: number): Promi
   return toTable("W8 tools/call, by the number of tools", rows);
 }
 
-/** Returns the cursor of a list's last page. */
-async function findLast(port: number, method: string): Promise<string> {
-  let cursor = "";
+/** Returns the cursors of all pages of a list after the first one. */
+export async function findCursors(port: number, method: string): Promise<readonly string[]> {
+  const cursors: string[] = [];
   while (true) {
-    const { headers, body } = toModernAsk(method, cursor ? { cursor } : {});
+    const { headers, body } = toModernAsk(method, cursors.length ? { cursor: cursors.at(-1) } : {});
     const response = await fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
     const { result } = await response.json();
-    if (!result.nextCursor) return cursor;
-    cursor = result.nextCursor;
+    if (!result.nextCursor) return cursors;
+    cursors.push(result.nextCursor);
   }
 }
 
@@ -83,7 +83,7 @@ async function measurePages(runtimes: readonly Runtime[], slices: number): Promi
         const server = await startServer(toWords(runtime, OURS, [`${count}`]));
         servers.push(server);
         for (const method of ["tools/list", "resources/list"]) {
-          const pages = { first: {}, last: { cursor: await findLast(server.port, method) } };
+          const pages = { first: {}, last: { cursor: (await findCursors(server.port, method)).at(-1) ?? "" } };
           for (const [page, params] of Object.entries(pages)) {
             const name = `${method}, ${page} page`;
             const row = turns.get(name) ?? [];

@@ -6,6 +6,10 @@ import { LOAD_CORE, pinned } from "./machine.ts";
 export interface Ask {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The path. Defaults to `/mcp`. */
+  readonly path?: string;
+  /** Number of tenants. `{tenant}` in the path and in the header `host` stands for the number of a tenant. */
+  readonly tenants?: number;
 }
 
 /** The result of a load test of one or more seconds. */
@@ -38,7 +42,8 @@ let nextId = 1_000_000;
 export async function load(port: number, ask: Ask, connections: number, seconds = 1): Promise<Load> {
   const file = await Deno.makeTempFile();
   const lines = Object.entries(ask.headers).map(([name, value]) => `${name}: ${value}`);
-  await Deno.writeTextFile(file, `${lines.join("\n")}\n\n${ask.body}\n`);
+  const { path = "/mcp", tenants = 1 } = ask;
+  await Deno.writeTextFile(file, `${path}\n${tenants}\n${lines.join("\n")}\n\n${ask.body}\n`);
   // Start again at the first id of seven digits before the ids get longer.
   if (nextId > 8_000_000) nextId = 1_000_000;
   const words = hasWrk

@@ -4,6 +4,7 @@
 // Writes the results to standard output as Markdown, and its progress to standard error.
 import { readNumber } from "../tests/support/options.ts";
 import { measureAgainst, measureUses } from "./against.ts";
+import { measureCosts } from "./costs.ts";
 import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";
 import { hasWrk } from "./load.ts";
@@ -26,7 +27,7 @@ const options = readTaskOptions(Deno.args, {
   values: {
     "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower",
     "--pairs N": "Number of pairs in a comparison, or of starts with --starts; default: 40",
-    "--only W1,W5": "Measure only these workloads, of W1 to W8 and size",
+    "--only W1,W5": "Measure only these workloads, of W1 to W9 and size",
     "--runtime deno,bun,node": "Measure on these runtimes; default: all, or Deno and Bun in comparisons",
     "--slices N": "Number of rounds per workload, with a slice of one second for each server; default: 6",
   },
@@ -84,6 +85,7 @@ const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: reado
   W6: (runtimes, peers) => measureStart(runtimes, peers, Math.max(count, 15)),
   W7: (runtimes) => measureMemory(runtimes),
   W8: (runtimes) => measureAllGrowth(runtimes, count),
+  W9: (runtimes) => measureCosts(runtimes, count),
   size: () => measureSize(count),
 };
 

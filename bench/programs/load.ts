@@ -1,12 +1,15 @@
 // A small load generator for machines without wrk. Arguments: the port, the number of connections, the duration in
-// seconds, a file with the header lines, an empty line and the body, and the first request id. The generator reads each
-// response completely, but does not parse the response.
+// seconds, a file with the path, the number of tenants, the header lines, an empty line and the body, and the first request
+// id. The generator replaces `{tenant}` by the number of a tenant. It reads each response completely, but does not parse
+// the response.
 import { isWhole } from "./wire.ts";
 
 const [port, connections, seconds, file, first] = Deno.args;
 const [head, body] = (await Deno.readTextFile(file)).split("\n\n");
 const size = new TextEncoder().encode(body.trimEnd()).length;
-const lines = ["POST /mcp HTTP/1.1", `host: 127.0.0.1:${port}`, ...head.split("\n"), `content-length: ${size}`];
+const [path, tenants, ...headers] = head.split("\n");
+if (!headers.some((line) => line.startsWith("host: "))) headers.unshift(`host: 127.0.0.1:${port}`);
+const lines = [`POST ${path} HTTP/1.1`, ...headers, `content-length: ${size}`];
 const [before, after] = `${lines.join("\r\n")}\r\n\r\n${body.trimEnd()}`.split(/(?<="id":)1000000/);
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("latin1");
@@ -20,7 +23,7 @@ async function run(): Promise<void> {
   const buffer = new Uint8Array(256 * 1024);
   while (performance.now() < end) {
     const start = performance.now();
-    const bytes = encoder.encode(before + ++id + after);
+    const bytes = encoder.encode((before + ++id + after).replaceAll("{tenant}", `${id % Number(tenants)}`));
     for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
     let text = "";
     while (!isWhole(text)) {

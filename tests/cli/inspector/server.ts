@@ -1,11 +1,13 @@
 // A server that uses all features of the inspector page, and tries to inject markup.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
-import { INTERNALS } from "../../../src/core/internals.ts";
 import { replaceInResponses } from "./foreign.ts";
 
 /** Markup that the page must always show as text. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+/** Stands for a URL that this library refuses. */
+const website = "https://replaced.example/";
 
 function pause(ms: number): Promise<void> {
   // Fixed wait: a tool that takes as long as its caller asks for.
@@ -241,12 +243,15 @@ const server = createServer({
   version: "1.2.3",
   title: "Inspected <b>server</b>",
   instructions: `Try everything. ${markup}`,
+  websiteUrl: website,
   handlers: [...forms, ...runs, ...askers, ...hostile, ...resources, ...prompts],
   observer: { fault() {} },
 });
 
-replaceInResponses(server, { [placeholder]: `"onerror="document.title='broken'` });
-// The test needs an invalid URL, which this library refuses but other libraries may send.
-Object.assign(server[INTERNALS].engine.core.identity, { websiteUrl: "javascript:document.title='broken'" });
+replaceInResponses(server, {
+  [placeholder]: `"onerror="document.title='broken'`,
+  // This library refuses such a URL, but other libraries may send it.
+  [website]: "javascript:document.title='broken'",
+});
 
 export default server;

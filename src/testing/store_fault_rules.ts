@@ -1,6 +1,7 @@
 /**
  * Rules for stores whose engine fails, and for the limits of stores.
  */
+import type { Awaitable } from "../server/engine/store.ts";
 import {
   equal,
   type Faults,
@@ -43,20 +44,15 @@ export const FAULT_RULES: readonly Rule[] = [
       const faults: Faults = {};
       const store = bench.open(faults, { timeoutMs: 300 });
       const heard: string[] = [];
-      await store.subscribe(bench.key, (text) => void heard.push(text));
+      // Try again, because the first connection of a busy machine can take longer than the timeout.
+      await until(() => succeeds(() => store.subscribe(bench.key, (text) => void heard.push(text))));
       faults.stalls = true;
       const since = performance.now();
       await rejects(() => store.get(bench.key), "timeoutMs");
       const ms = performance.now() - since;
       if (ms > 2000) throw new Error(`The store rejected the operation after ${ms} ms, although the timeout is 300 ms`);
       faults.stalls = false;
-      await until(async () => {
-        try {
-          return await store.publish(bench.key, "back") === undefined;
-        } catch {
-          return false;
-        }
-      });
+      await until(() => succeeds(() => store.publish(bench.key, "back")));
       await until(() => heard.includes("back"));
     },
   ],
@@ -114,3 +110,13 @@ export const FAULT_RULES: readonly Rule[] = [
     await until(() => heard.includes("back"));
   }],
 ];
+
+/** Tests whether an operation ends without an error. */
+async function succeeds(run: () => Awaitable<unknown>): Promise<boolean> {
+  try {
+    await run();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -231,7 +231,8 @@ class ToolSearch {
     const caller = toCall(ctx, "call a tool");
     const needsFacts = isReadOnly || !tools.isProvided(name);
     const isInList = isReadOnly && tools.hasMiddleware;
-    const found = needsFacts ? await tools.find(name, caller, { isInList }) : undefined;
+    const finding = needsFacts ? tools.find(name, caller, { isInList }) : undefined;
+    const found = finding instanceof Promise ? await finding : finding;
     if (needsFacts && !found) throw toUnknown();
     if (isReadOnly && !found?.isReadOnly) {
       if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw toUnknown();

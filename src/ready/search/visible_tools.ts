@@ -138,10 +138,18 @@ export class VisibleTools {
   }
 
   /** Returns a tool that the caller can see and a model may use. `isInList` also looks for it in the caller's list. */
-  async find(name: string, call: Call, { isInList = false } = {}): Promise<SeenTool | undefined> {
+  find(name: string, call: Call, { isInList = false } = {}): MaybeTool | Promise<MaybeTool> {
     const own = this.#tools.get(name);
-    if (own ? isInList : this.#hasProvider) return (await this.#list(call)).find((each) => each.name === name);
-    return own && await isAllowed(own.definition.allow, call, this.#core) ? await this.#vary(own, call) : undefined;
+    if (own ? isInList : this.#hasProvider) return this.#findListed(name, call);
+    if (!own) return;
+    const allowed = isAllowed(own.definition.allow, call, this.#core);
+    return typeof allowed === "boolean"
+      ? allowed ? this.#vary(own, call) : undefined
+      : allowed.then((allowed) => allowed ? this.#vary(own, call) : undefined);
+  }
+
+  async #findListed(name: string, call: Call): Promise<MaybeTool> {
+    return (await this.#list(call)).find((each) => each.name === name);
   }
 
   /** Whether only a provider can have a tool of this name. Asking it for one tool costs less than asking for its list. */
@@ -159,14 +167,9 @@ export class VisibleTools {
   /** Finds the tool of a call. A tool that only apps may call is unknown to the search. */
   findCalled(call: Call, method: Method): Runner | Promise<Runner> {
     const watched = call.host.outer && this.#watched.get(call.host.outer);
-    return watched ? this.#findWatched(call, method, watched) : method.find(call);
-  }
-
-  async #findWatched(call: Call, method: Method, watched: Watched): Promise<Runner> {
-    const runner = await method.find(call);
-    if (runner.wire && isAppOnly(runner.wire())) throw McpError.invalidParams("Only apps may call this tool");
-    watched.found = true;
-    return runner;
+    const found = method.find(call);
+    if (!watched) return found;
+    return found instanceof Promise ? found.then((runner) => noteFound(runner, watched)) : noteFound(found, watched);
   }
 
   /** Whether every caller can see a tool that only reads, or `undefined` if no caller can. */
@@ -202,14 +205,13 @@ export class VisibleTools {
     return found.filter((each) => each !== undefined);
   }
 
-  async #vary(own: OwnTool, call: Call): Promise<SeenTool | undefined> {
+  #vary(own: OwnTool, call: Call): MaybeTool | Promise<MaybeTool> {
     const { vary } = own.definition;
     if (!vary) return this.#toSeenTool(own);
-    const definition = await vary(call, this.#core);
-    return definition && this.#toSeenTool({ ...own, definition });
+    return vary(call, this.#core).then((definition) => definition && this.#toSeenTool({ ...own, definition }));
   }
 
-  #toSeenTool(own: OwnTool): SeenTool | undefined {
+  #toSeenTool(own: OwnTool): MaybeTool {
     if (this.#read(own).isAppOnly) return;
     const { name, tags, about, definition } = own;
     return {
@@ -272,6 +274,14 @@ export class VisibleTools {
     shared.largest = Math.max(shared.largest, set.size);
     return { index, set, tools };
   }
+}
+
+type MaybeTool = SeenTool | undefined;
+
+function noteFound(runner: Runner, watched: Watched): Runner {
+  if (runner.wire && isAppOnly(runner.wire())) throw McpError.invalidParams("Only apps may call this tool");
+  watched.found = true;
+  return runner;
 }
 
 function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index" | "indexed">): IndexedTool {

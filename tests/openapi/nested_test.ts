@@ -1,7 +1,7 @@
 // Members of arguments that the author fixes, and members that a security scheme sends in another place.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { openapi, type OperationChange } from "../../src/ready/openapi/openapi.ts";
+import { openapi, type OpenApiOptions, type OperationChange } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { toDocument, withEcho } from "./echo.ts";
@@ -111,7 +111,12 @@ Deno.test("hostile: no spelling of a member sets a fixed member of an object, in
     form: fix("body.options.tenant"),
     parts: { input: { "body.options.tenant": { value: "acme" }, "body.tenant": { value: "acme" } } },
   };
-  await withEcho(document, { transform }, async ({ call, received }) => {
+  await withEcho(document, { transform }, async ({ send, call, received }) => {
+    for (const name of names) await send(name, { filter: {} });
+    for (const name of ["form", "parts"]) {
+      assert((await send(name, { body: { options: { name: "x" } } })).body.includes("acme"), name);
+    }
+    const count = received.length;
     const variants = ["tenant[]", "tenant][", "tenant][0", " tenant", "tenant\0", "tenant\0x", "%74enant", "tenant.x"];
     for (const variant of variants) {
       const shown = JSON.stringify(variant);
@@ -125,7 +130,7 @@ Deno.test("hostile: no spelling of a member sets a fixed member of an object, in
       }
       assert((await call("parts", { body: { [variant]: "evil" } })).isError, shown);
     }
-    assertEquals(received, []);
+    assertEquals(received.length, count);
   });
 });
 
@@ -163,23 +168,63 @@ Deno.test("a member of a body that a security scheme sends is hidden, unless it 
     "x-account": { type: "string" },
     note: { type: "string", description: "Shown next to the account" },
     needed: { type: "string", description: "Equal to X-Account" },
+    max_tokens: { type: "integer", description: "Maximum number of tokens" },
   };
   const schema = { type: "object", required: ["needed"], properties };
   const key = (name: string) => ({ type: "apiKey", in: "header", name });
-  const security = { security: [{ token: [], account: [] }] };
+  const security = { security: [{ token: [], account: [], plain: [] }] };
   const content = { "application/json": { schema } };
   const document = toDocument({ a: { ...security, method: "post", requestBody: { content } } }, {
-    components: { securitySchemes: { token: key("X-Api-Token"), account: key("X-Account") } },
+    components: {
+      // The name of a scheme can be a common word.
+      securitySchemes: { token: key("X-Api-Token"), account: key("X-Account"), plain: key("token") },
+    },
   });
-  const auth = { token: () => "t", account: () => "a" };
-  await withEcho(document, { auth }, async ({ client, send, call }) => {
-    const [{ inputSchema }] = await client.listTools();
-    const { body } = Object(inputSchema.properties);
-    assertEquals(Object.keys(body.properties), ["note", "needed"]);
-    assertEquals(body.description, "Body of the request.");
-    const { headers, body: text } = await send("a", { body: { needed: "x" } });
-    assertEquals([headers["x-api-token"], headers["x-account"], text], ["t", "a", '{"needed":"x"}']);
-    assert((await call("a", { body: { needed: "x", api_token: "stolen" } })).isError);
+  const auth = { token: () => "t", account: () => "a", plain: () => "p" };
+  for (const flatten of [false, true]) {
+    await withEcho(document, { auth, flatten }, async ({ client, send, call }) => {
+      const [{ inputSchema }] = await client.listTools();
+      const { properties } = flatten ? inputSchema : Object(inputSchema.properties).body;
+      assertEquals(Object.keys(properties), ["note", "needed", "max_tokens"]);
+      if (!flatten) assertEquals(Object(inputSchema.properties).body.description, "Body of the request.");
+      const toArgs = (body: Readonly<Record<string, unknown>>) => flatten ? body : { body };
+      const { headers, body: text } = await send("a", toArgs({ needed: "x", max_tokens: 5 }));
+      assertEquals([headers["x-api-token"], headers["x-account"], headers.token], ["t", "a", "p"]);
+      assertEquals(JSON.parse(text), { needed: "x", max_tokens: 5 });
+      assert((await call("a", toArgs({ needed: "x", api_token: "stolen" }))).isError);
+    });
+  }
+});
+
+Deno.test("a fixed member can have any value that one of its schemas allows", async () => {
+  const kind = (name: string) => ({ properties: { kind: { const: name } } });
+  const schema = { type: "object", anyOf: [kind("a"), kind("b")] };
+  const content = { "application/json": { schema } };
+  const document = toDocument({ a: { method: "post", requestBody: { content } } });
+  await withEcho(document, { transform: { a: fix("body.kind", "b") } }, async ({ send }) => {
+    assertEquals((await send("a", { body: {} })).body, '{"kind":"b"}');
+  });
+});
+
+Deno.test("a change of a member needs a value, and a transform function returns an object or undefined", () => {
+  const make = (transform: unknown) => () =>
+    openapi(document, { fetch: () => new Response(), transform: transform as OpenApiOptions["transform"] });
+  for (const change of [{ description: "x" }, { default: "a" }, {}]) {
+    const transform = { item: { input: { "body.owner.tenant": change } } };
+    assertThrows(make(transform), TypeError, sentence("item", "body.owner.tenant"));
+  }
+  for (const change of [null, false, ""]) assertThrows(make(() => change), TypeError, sentence("item"));
+});
+
+Deno.test("a part that requires a hidden property can lead back to itself", async () => {
+  const loop = {
+    Whole: { allOf: [ref("Part")], properties: { id: { type: "string", readOnly: true } } },
+    Part: { type: "object", required: ["id"], properties: { note: {} }, oneOf: [ref("Other"), { title: "none" }] },
+    Other: { allOf: [ref("Part")] },
+  };
+  const document = toDocument({ a: toBody("Whole") }, { components: { schemas: loop } });
+  await withEcho(document, {}, async ({ send }) => {
+    assertEquals((await send("a", { body: { note: "x" } })).body, '{"note":"x"}');
   });
 });
 
@@ -240,9 +285,16 @@ Deno.test("no other object brings a fixed member, and no member of a header adds
   ];
   const form = { properties: { filter: schema, extra: schema } };
   const styles = { filter: { style: "form", explode: true }, extra: { style: "form", explode: true } };
-  const content = { "application/x-www-form-urlencoded": { schema: form, encoding: styles } };
-  const document = toDocument({ a: { parameters }, b: { method: "post", requestBody: { content } } });
-  const transform = { a: fix("filter.tenant"), b: fix("body.filter.tenant") };
+  const toOperation = (type: string) => ({
+    method: "post",
+    requestBody: { content: { [type]: { schema: form, encoding: styles } } },
+  });
+  const document = toDocument({
+    a: { parameters },
+    b: toOperation("application/x-www-form-urlencoded"),
+    c: toOperation("multipart/form-data"),
+  });
+  const transform = { a: fix("filter.tenant"), b: fix("body.filter.tenant"), c: fix("body.filter.tenant") };
   await withEcho(document, { transform }, async ({ send, call, received }) => {
     assertEquals(
       (await send("a", { extra: { other: 1 }, deep: { x: 1 } })).target,
@@ -252,11 +304,15 @@ Deno.test("no other object brings a fixed member, and no member of a header adds
       "other=1",
       "tenant=acme",
     ]);
+    const parts = (await send("c", { body: { extra: { other: 1 } } })).body;
+    assert(parts.includes('name="tenant"') && parts.includes('name="other"'), parts);
     assertEquals((await send("a", { "X-Context": { a: "b" } })).headers["x-context"], "a=b");
     const count = received.length;
     for (const name of ["tenant", "Tenant", "tenant[]", "tenant[x]", "tenant\0"]) {
       assert((await call("a", { extra: { [name]: "evil" } })).isError, name);
       assert((await call("b", { body: { extra: { [name]: "evil" } } })).isError, name);
+      assert((await call("c", { body: { extra: { [name]: "evil" } } })).isError, name);
+      assert((await call("c", { body: { [name]: "evil" } })).isError, name);
     }
     for (const value of [{ a: "1,tenant=evil" }, { "a=1,tenant": "evil" }, { a: "x=y" }]) {
       assert((await call("a", { "X-Context": value })).isError);

@@ -4,6 +4,7 @@
 import { isObject } from "../../core/kit/json.ts";
 import { isUnavailable, openFolder } from "../../ready/files/confined_folder.ts";
 import { isAbsolute, joinPath, toAbsolutePath, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
+import { checkJson } from "../../ready/openapi/json_copy.ts";
 import { MAX_DOCUMENT_BYTES, parseDocument } from "../config/api_document.ts";
 import { platform } from "../platform.ts";
 
@@ -25,8 +26,10 @@ export interface BundledDocument {
  */
 export async function bundleFiles(document: object, path: string): Promise<BundledDocument> {
   const bundle = new Bundle(path);
+  // Such as an anchor of YAML that contains itself.
+  checkJson(document);
   const copy = await bundle.add(document);
-  return { document: copy, isBundled: Object.hasOwn(copy, FILES) };
+  return { document: copy, isBundled: copy !== document };
 }
 
 class Bundle {
@@ -59,7 +62,9 @@ class Bundle {
     const files = [...this.#files].filter(([, file]) => file !== undefined);
     if (!files.length) return document;
     const rewritten = files.map(([name, file]) => [name, this.#rewrite(file, name)] as const);
-    return { ...Object(this.#rewrite(document, this.#name)), [FILES]: Object.fromEntries(rewritten) };
+    const copy = Object(this.#rewrite(document, this.#name));
+    // A document that was written before can contain other files.
+    return { ...copy, [FILES]: { ...Object(copy[FILES]), ...Object.fromEntries(rewritten) } };
   }
 
   /** Lists the files to which the references of a value in the file `from` lead. */
@@ -107,7 +112,9 @@ class Bundle {
 
 function parseFile(bytes: Uint8Array, name: string): object {
   try {
-    return parseDocument(bytes);
+    const file = parseDocument(bytes);
+    checkJson(file);
+    return file;
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new TypeError(`${name}: ${error.message}`, { cause: error });

@@ -53,7 +53,7 @@ export async function confirmVariables(
     const options = set.map((name) => `--env ${name}`).join(" ");
     throw new UsageError(`Cannot write ${file}: ${state}; add ${options} if this is intended, or unset it first`);
   }
-  const question = `Is this intended: ${state}? [y/N] `;
+  const question = `${state[0].toUpperCase()}${state.slice(1)}. Continue? [y/N] `;
   const answer = await promptLine(question, new AbortController().signal);
   if (/^y(es)?$/i.test(answer ?? "")) return;
   throw new CliError(`Cannot write ${file}: ${state}; unset it, and run the command again`);

@@ -167,6 +167,14 @@ function checkNames(
 
 const KINDS: readonly unknown[] = ["tool", "resource", "template", "none"];
 
+/** @throws {TypeError} if a `transform` function returns something other than changes. */
+function checkChange(change: unknown, { id }: ApiOperation): void {
+  if (change === undefined || isObject(change)) return;
+  throw new TypeError(
+    `Cannot make an API: transform returned ${show(change)} for ${id}; return an object, or undefined`,
+  );
+}
+
 function serve(operation: DocumentOperation, parts: ApiParts) {
   const { as, transform: changes = {} } = parts.options;
   const { node: _node, shared: _shared, problem: _problem, ...shown } = operation;
@@ -182,7 +190,8 @@ function serve(operation: DocumentOperation, parts: ApiParts) {
     : Object.hasOwn(changes, operation.id)
     ? changes[operation.id]
     : undefined;
-  const made = makeOperation(operation, kind, { ...parts, changed: Object.keys(change?.input ?? {}) });
+  checkChange(change, operation);
+  const made = makeOperation(operation, kind, { ...parts, changes: change?.input ?? {} });
   if ("reason" in made) return { served: { ...none, reason: made.reason } };
   // The cast is safe, because `transform` checks the changes for the kind of the handler.
   const handler = change ? transform(made.handler as never, change as never) as Handler : made.handler;

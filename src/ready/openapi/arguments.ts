@@ -22,6 +22,11 @@ export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRe
 /** The arguments of an operation. */
 export interface OperationArguments extends ClosedSchema {
   readonly parameters: readonly NamedParameter[];
+  /**
+   * The names of the arguments that are fields of the body, without those that the body requires. `undefined` if the body
+   * is one argument.
+   */
+  readonly optionalFields?: readonly string[];
   /** Returns the body, or `undefined` if the arguments have none. */
   readonly toBody: (args: Arguments) => WrittenBody | undefined;
 }
@@ -76,7 +81,12 @@ export function toOperationArguments(given: Given, schemas: Schemas): OperationA
   const closed = schemas.close(root);
   const written: unknown = fields ? closed.schema : Object(closed.schema.properties)[BODY];
   const toExact = createToExact(closed.schema, written);
-  return { ...closed, parameters: named, toBody: createBodyWriter(body, fields, toExact) };
+  return {
+    ...closed,
+    parameters: named,
+    optionalFields: fields && Object.keys(fields.properties).filter((name) => !fields.required?.includes(name)),
+    toBody: createBodyWriter(body, fields, toExact),
+  };
 }
 
 /** Returns the part of a request in which a place is. */

@@ -218,34 +218,45 @@ interface Fields {
   readonly hasStyles: boolean;
 }
 
-function toPairs(value: Node, { encoding, properties, taken }: Fields, toExact: ToExact): WrittenBody {
+/** Returns a function that refuses names which a field brings, if they belong to another field. */
+function createNameCheck({ taken, properties }: Fields): (field: string, names: readonly string[]) => void {
   const brought = new BroughtNames();
+  return (field, names) => {
+    // Only a field of the document may use its own name.
+    const user = { argument: field, own: Object.hasOwn(properties, field) ? field : undefined };
+    taken.check(names, user);
+    brought.add(names, user);
+  };
+}
+
+function toPairs(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
+  const { encoding, properties } = fields;
+  const checkNames = createNameCheck(fields);
   const pairs = Object.entries(value).flatMap(([name, field]) => {
     const given: Node = { [LIST_FORMAT]: toNode(properties[name])[LIST_FORMAT], ...toNode(encoding[name]) };
     // Without a style, an object is a JSON text.
     const isJson = !hasStyle(given) && field !== null && (isObject(field) || isJsonField(given));
     const pairs = toStyledPairs(name, isJson ? toJsonText(toExact(field, [name])) : field, readStyle(given, "query"));
-    const names = listNames(pairs);
-    taken.check(names, toUser(name, properties));
-    brought.add(names, toUser(name, properties));
+    checkNames(name, listNames(pairs));
     return pairs;
   });
   return { body: pairs.join("&"), contentType: FORM };
 }
 
 function toParts(value: Node, fields: Fields, toExact: ToExact): WrittenBody {
-  const { encoding, properties, files, untyped, encoded, taken, hasStyles } = fields;
+  const { encoding, properties, files, untyped, encoded, hasStyles } = fields;
+  const checkNames = createNameCheck(fields);
   const parts = Object.entries(value).flatMap(([name, field]): readonly Part[] => {
-    taken.check([name], toUser(name, properties));
     const given = toNode(encoding[name]);
     if (hasStyles && hasStyle(given)) {
       const pairs = toStyledPairs(name, field, readStyle(given, "query"));
-      taken.check(listNames(pairs), toUser(name, properties));
+      checkNames(name, listNames(pairs));
       return pairs.map((pair) => {
         const [name, ...value] = pair.split("=").map(decodeURIComponent);
         return { name, content: value.join("=") };
       });
     }
+    checkNames(name, [name]);
     const { contentType } = given;
     // A list of types, such as `image/png, image/jpeg`, limits the type of a file, but does not choose it.
     const types = typeof contentType === "string" ? contentType.split(",").map((each) => each.trim()) : [];
@@ -283,11 +294,6 @@ function hasStyle({ style, explode }: Node): boolean {
 /** Whether the encoding of a field says that its text is JSON. */
 function isJsonField({ contentType }: Node): boolean {
   return typeof contentType === "string" && isJsonType(contentType.split(";")[0].trim().toLowerCase());
-}
-
-/** Returns a field for {@linkcode TakenNames}. Only a field of the document may use its own name. */
-function toUser(name: string, properties: Node): { readonly argument: string; readonly own?: string } {
-  return { argument: name, own: Object.hasOwn(properties, name) ? name : undefined };
 }
 
 function join(description: string | undefined, hint: string): string {

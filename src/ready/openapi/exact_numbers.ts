@@ -22,8 +22,8 @@ export function createToExact(root: JsonSchema, body: unknown): ToExact {
 
 function convert(root: JsonSchema, parts: readonly JsonSchema[], value: unknown): unknown {
   if (typeof value === "string") {
-    const types = parts.filter(({ type }) => type !== undefined);
-    const isNumber = types.length > 0 && types.every(({ pattern }) => pattern === DIGITS);
+    const texts = parts.filter(({ type }) => [type].flat().includes("string"));
+    const isNumber = texts.length > 0 && texts.every(({ pattern }) => pattern === DIGITS);
     // Not with `BigInt`, which needs seconds for millions of digits. JSON has no leading zeros.
     return isNumber && /^-?\d+$/.test(value) ? toRawNumber(value.replace(/^(-?)0+(?=\d)/, "$1")) : value;
   }

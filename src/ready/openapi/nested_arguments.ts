@@ -35,8 +35,15 @@ export interface NestedSchema extends NestedMembers {
 }
 
 interface Wanted {
-  /** The names of changed arguments. A name such as `body.tenant` stands for a member, unless an argument has it. */
-  readonly names: readonly string[];
+  /**
+   * The changes of arguments. A name such as `body.tenant` stands for a member, unless an argument has it.
+   */
+  readonly changes: Readonly<Record<string, object>>;
+  /**
+   * The names of the arguments that are fields of the body, without those that the body requires. `undefined` if the body
+   * is one argument.
+   */
+  readonly optionalFields?: readonly string[];
   readonly schemes: readonly Scheme[];
   /** Id of the operation, for errors. */
   readonly id: string;
@@ -49,21 +56,30 @@ interface Wanted {
  * @throws {TypeError} if the arguments do not have a member.
  * @throws {PartError} if the schema of a member has too many parts.
  */
-export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted): NestedSchema {
+export function nestArguments(root: JsonSchema, { changes, optionalFields, schemes, id }: Wanted): NestedSchema {
   const properties = Object(root.properties);
-  const fixed = new Map(
-    names.filter((name) => name.includes(".") && !Object.hasOwn(properties, name)).map((
-      name,
-    ) => [name, name.split(".")]),
-  );
-  const sent = listMembers(root, properties.body).filter(([name, member]) =>
-    schemes.some((scheme) => isSent(name, member, scheme))
-  ).map(([name]) => ["body", name]);
+  const nested = Object.keys(changes).filter((name) => name.includes(".") && !Object.hasOwn(properties, name));
+  const odd = nested.find((name) => !Object.hasOwn(changes[name], "value"));
+  if (odd !== undefined) {
+    throw new TypeError(
+      `Cannot make an API: transform of ${id} changes ${show(odd)} without a value; fix it with value, or change the ` +
+        "whole argument",
+    );
+  }
+  const fixed = new Map(nested.map((name) => [name, name.split(".")]));
+  const members = optionalFields
+    ? listMembers(root, root).filter(([name]) => optionalFields.includes(name))
+    : listMembers(root, properties.body);
+  const sent = members.filter(([name, member]) => schemes.some((scheme) => isSent(name, member, scheme)))
+    .map(([name]) => optionalFields ? [name] : ["body", name]);
   let schema = root;
   for (const [name, path] of fixed) {
     const { changed, removed } = remove(toRemoval(schema, path), schema, path);
     if (!removed) throw toUnknown(root, { id, name, path });
-    schema = { ...changed, properties: { ...Object(changed.properties), [name]: removed[0] ?? {} } };
+    schema = {
+      ...changed,
+      properties: { ...Object(changed.properties), [name]: removed.length > 1 ? { anyOf: removed } : removed[0] ?? {} },
+    };
   }
   for (const path of sent) schema = remove(toRemoval(schema, path), schema, path).changed;
   return { schema, fixed, sent };
@@ -76,6 +92,8 @@ export function nestArguments(root: JsonSchema, { names, schemes, id }: Wanted):
 function isSent(name: string, { schema, isRequired }: Member, { place, key }: Scheme): boolean {
   if (isRequired || place !== "header" || foldName(key) === "authorization") return false;
   if (foldName(key) === foldName(name)) return true;
+  // A plain word, such as `token`, occurs in descriptions by chance.
+  if (!/[-_]/.test(key)) return false;
   const { description } = Object(schema);
   return typeof description === "string" && description.toLowerCase().includes(key.toLowerCase());
 }
@@ -222,17 +240,21 @@ export function placeNested(given: Arguments, { fixed, sent }: NestedMembers): A
 
 function refuseMember(args: Arguments, [argument, ...rest]: MemberPath): void {
   let at: unknown = args[argument];
+  if (!rest.length && at !== undefined) throw toOwnMember(argument);
   for (const [i, name] of rest.entries()) {
     if (!isObject(at)) return;
     const isLast = i === rest.length - 1;
     // Compare as for forms and queries, whose servers read brackets and dots in the names of members.
     const odd = Object.keys(at).find((each) => (each !== name || isLast) && areSameNames(each, name));
     if (odd !== undefined) {
-      const shown = [argument, ...rest.slice(0, i), odd].join(".");
-      throw new ToolError(`Cannot send the request: the server sets ${shown} itself; remove it`);
+      throw toOwnMember([argument, ...rest.slice(0, i), odd].join("."));
     }
     at = at[name];
   }
+}
+
+function toOwnMember(shown: string): ToolError {
+  return new ToolError(`Cannot send the request: the server sets ${shown} itself; remove it`);
 }
 
 /** Sets a member in an object. Copies the objects on the path, because they belong to the client's arguments. */

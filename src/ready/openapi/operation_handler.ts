@@ -13,7 +13,7 @@ import {
 } from "../../library.ts";
 import { isToken } from "../../core/kit/http_token.ts";
 import { shorten } from "../../core/kit/shorten.ts";
-import { sendGuarded } from "../http_request.ts";
+import { POSITIVE, sendGuarded } from "../http_request.ts";
 import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
 import {
   type NamedParameter,
@@ -51,8 +51,8 @@ export interface ApiParts {
 
 /** The parts from which one operation is made. */
 export interface OperationParts extends ApiParts {
-  /** The names of the arguments that `transform` changes. */
-  readonly changed: readonly string[];
+  /** The changes of arguments by `transform`. */
+  readonly changes: Readonly<Record<string, object>>;
 }
 
 /** The handler of an operation, or the reason why there is none. */
@@ -127,7 +127,13 @@ function make(
   const output = options.output ?? "none";
   const result = output === "none" ? undefined : readResultSchema(document, node, parts.schemas.results);
   const schemes = security.alternatives.flat();
-  const nested = nestArguments(args.schema, { names: parts.changed, schemes, id: operation.id });
+  const { changes } = parts;
+  const nested = nestArguments(args.schema, {
+    changes,
+    optionalFields: args.optionalFields,
+    schemes,
+    id: operation.id,
+  });
   return makeTool(sending, { ...args, ...nested }, result && { schema: result, isStrict: output === "strict" });
 }
 
@@ -206,13 +212,20 @@ async function send(
   const response = await sendGuarded(outgoing, {
     maxBytes,
     allowPrivate,
-    timeoutMs: typeof timeoutMs === "function" ? timeoutMs(operation) : timeoutMs,
+    timeoutMs: typeof timeoutMs === "function" ? checkTimeout(timeoutMs(operation), operation) : timeoutMs,
     fetch: fetch && ((request) => {
       setPrincipal(request, ctx.principal);
       return fetch(request);
     }),
   });
   return { response, url: url.origin + url.pathname, secrets, ctx };
+}
+
+/** @throws {TypeError} if the author's function returns no time. */
+function checkTimeout(ms: number | undefined, { id }: ApiOperation): number | undefined {
+  const problem = ms === undefined ? undefined : POSITIVE.findProblem(ms);
+  if (problem === undefined) return ms;
+  throw new TypeError(`Cannot call ${id}: the result of timeoutMs ${problem}`);
 }
 
 interface Result {

@@ -207,8 +207,11 @@ export class Schemas {
       if (this.#loops.isIn(owner, pointer, "any") && this.#loops.hasVariants(pointer)) key = BASE + key;
     }
     if (isBase && kind === "some") return {};
-    // The definition of the part, which other schemas use too, requires what another part hides.
-    if (this.#requiresHidden(target, place)) return this.#convert(target, { ...place, owner: pointer });
+    // The definition of the part, which other schemas use too, requires what another part hides. Convert the part like a
+    // definition, so that loops end.
+    if (this.#requiresHidden(target, place)) {
+      return this.#convert(target, { hidden: place.hidden, owner: pointer, kind: "all", isBase: key !== pointer });
+    }
     return { $ref: `#/$defs/${this.#toName(key)}` };
   }
 

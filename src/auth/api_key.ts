@@ -163,14 +163,14 @@ function toSecrets(
   prefix: string,
   problems: Error[],
 ): KnownSecrets<Principal> {
-  const known = Object.entries(keys).flatMap(([id, caller]) => {
+  const known = Object.entries(keys).flatMap(([id, caller], index) => {
     const { key, ...facts } = typeof caller === "object" && caller ? caller : { key: caller };
     const value = toPrincipal(prefix, id, facts);
     return [key].flat().map((secret, at) => {
       if (!isUnset(secret)) return { secret: readKey(secret, id), value };
       problems.push(toKeyError(id));
       // A key without spaces cannot equal this text.
-      return { secret: `unset ${at} ${id}`, value };
+      return { secret: `unset ${index} ${at}`, value };
     });
   });
   return new KnownSecrets(known, "Cannot use the API keys");

@@ -189,8 +189,8 @@ class Guesses {
     };
     const peer = seen === undefined ? guesser : undefined;
     const key = () => toKey(guesser, name);
-    // A request that is not checked itself counts towards no budget. While a budget is full, find no other check,
-    // because a client could otherwise guess without waiting whatever another request has presented.
+    // A request that is not checked itself counts towards no budget. Do not join another check while a budget is
+    // full. Otherwise a client could test the passwords of other requests without waiting.
     if (id !== undefined && !this.#ofName.isFull(key, info) && !this.#ofPeer.isFull(() => peer, info)) {
       const found = this.#find(id, info);
       if (found) return found;
@@ -269,7 +269,7 @@ function toSecrets(
     if (!isUnset(password)) throw problem;
     problems.push(problem);
     // A pair with a name cannot equal this text.
-    return { secret: `:${name}`, value: toUser(name, facts) };
+    return { secret: toBytes(`:${name}`), value: toUser(name, facts) };
   });
   return new KnownSecrets(known, "Cannot use the passwords");
 }

@@ -26,13 +26,16 @@ interface Tally {
   /** Number of checks in progress that have waited for their turn. */
   turns: number;
   /** For each check that waits, oldest first, a function that starts the check. */
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<StartCheck>;
 }
+
+/** Starts a check after a pause in milliseconds. */
+type StartCheck = (pauseMs: number) => void;
 
 /** A check that waits for its turn. */
 interface Waiting {
   readonly tally: Tally;
-  readonly start: () => void;
+  readonly start: StartCheck;
   /** Resolves to whether the check has its turn. */
   readonly delay: Promise<boolean>;
 }
@@ -140,15 +143,8 @@ export class FailureBudget {
     info: AuthRequestInfo,
     check: () => T | PromiseLike<T>,
   ): AuthRefusal | Promise<T | AuthRefusal> {
-    const { promise: turn, resolve: start } = Promise.withResolvers<void>();
-    const toPauseMs = () => this.#isOver(tally) ? this.#pauseMs : 0;
-    const delay = info.delay?.(turn, {
-      limit: this.#limitName,
-      // Read when the check has its turn. No pause is necessary if another check has succeeded.
-      get pauseMs() {
-        return toPauseMs();
-      },
-    });
+    const { promise: turn, resolve: start } = Promise.withResolvers<number>();
+    const delay = info.delay?.(turn, { limit: this.#limitName });
     if (!delay) return this.#refuse(tally, "auth.delayed, auth.delayedPerPeer");
     tally.waiting.add(start);
     this.#startNext(tally);
@@ -205,7 +201,8 @@ export class FailureBudget {
       if (tally.turns && this.#isFull(tally)) break;
       tally.waiting.delete(start);
       tally.turns++;
-      start();
+      // No pause is necessary if another check has succeeded.
+      start(this.#isOver(tally) ? this.#pauseMs : 0);
     }
   }
 }

@@ -12,10 +12,16 @@ interface SharedCheck<T> {
   users: number;
 }
 
+/** A request that uses a check. */
+interface User extends Pick<AuthRequestInfo, "signal"> {
+  /** Whether the request has started the check. */
+  readonly isFirst?: boolean;
+}
+
 /** The checks in progress. */
 export class SharedChecks<T> {
   /** The checks by the credentials that they check. */
-  // Bound: `auth.running`, because each check was started by a request that waits for it.
+  // Bound: `auth.running`, because a check was started by a request that waits for it, until this request times out.
   readonly #running = new Map<string, SharedCheck<T>>();
 
   /** Tests whether credentials are being checked. */
@@ -27,7 +33,7 @@ export class SharedChecks<T> {
   join(id: string, info: AuthRequestInfo): Promise<T> | undefined {
     const check = this.#running.get(id);
     if (!check) return;
-    this.#follow(id, check, info);
+    this.#follow(id, check, { signal: info.signal });
     info.share?.();
     return check.result;
   }
@@ -42,7 +48,7 @@ export class SharedChecks<T> {
     if (!isPromiseLike(found)) return found;
     const running: SharedCheck<T> = { result: Promise.resolve(found), controller, users: 0 };
     this.#running.set(id, running);
-    this.#follow(id, running, info);
+    this.#follow(id, running, { signal: info.signal, isFirst: true });
     return running.result.finally(() => this.#forget(id, running));
   }
 
@@ -50,14 +56,16 @@ export class SharedChecks<T> {
     this.#running.clear();
   }
 
-  #follow(id: string, check: SharedCheck<T>, { signal }: AuthRequestInfo): void {
+  #follow(id: string, check: SharedCheck<T>, { signal, isFirst }: User): void {
     check.users++;
     const onAbort = () => {
-      // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
-      this.#forget(id, check);
-      if (!--check.users) check.controller.abort(signal.reason);
+      const isUnused = !--check.users;
+      // After the timeout of the first request, later requests must not wait for the check, because it may never end.
+      if (isFirst || isUnused) this.#forget(id, check);
+      if (isUnused) check.controller.abort(signal.reason);
     };
-    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   }
 
   #forget(id: string, check: SharedCheck<T>): void {

@@ -261,14 +261,8 @@ Deno.test("hostile: keys of one principal take no marks of each other, and the n
   const clock = fakeClock(1_800_000_000_000);
   for (const shared of [undefined, memoryStore({ clock })]) {
     const handles: Handles = [];
-    await using server = createServer({
-      name: "s",
-      version: "1.0.0",
-      secret,
-      auth: once(handles),
-      store: shared,
-      clock,
-    });
+    const options = { secret, auth: once(handles), store: shared, clock };
+    await using server = createServer({ name: "s", version: "1.0.0", ...options });
     await server.ready();
     const [{ markUsed }] = handles;
     let count = 0;
@@ -413,14 +407,8 @@ Deno.test("an id of one day stays used, whatever other ids of shorter life are m
   const clock = fakeClock(1_800_000_000_000);
   for (const shared of [undefined, memoryStore({ clock })]) {
     const handles: Handles = [];
-    await using server = createServer({
-      name: "s",
-      version: "1.0.0",
-      secret,
-      auth: once(handles),
-      store: shared,
-      clock,
-    });
+    const options = { secret, auth: once(handles), store: shared, clock };
+    await using server = createServer({ name: "s", version: "1.0.0", ...options });
     await server.ready();
     const { markUsed } = handles[0];
     const ticket = { id: "ticket", principal: "ada", at: clock.date(), ttlMs: 86_400_000 };

@@ -322,6 +322,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly readPrincipal = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
   // This property is an arrow function, because the server calls `authenticate` without its object.
   readonly authenticate: Authentication["authenticate"] = (request, info, server) => {
+    if (this[UNREADY]) throw this[UNREADY];
     const { now } = info;
     // Fast path: look up the whole header in the cache before parsing the header, because most tokens are already in
     // the cache.
@@ -361,11 +362,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     // The token may have been accepted while this request was delayed.
     const found = this.#known.findHeader(key + PREFIX + token, info.now);
     if (found) return found;
-    // Limit the number of concurrent checks per address, because the token may be invalid.
-    const full = info.refuseIfFull?.();
-    if (full) return full;
     const id = key + token;
-    return this.#running.join(id, info)?.then(withoutCause) ??
+    const joined = this.#running.join(id, info);
+    if (joined) return joined.then(withoutCause);
+    // Limit the number of concurrent checks per address, because the token may be invalid.
+    return info.refuseIfFull?.() ??
       this.#running.start(id, info, (info) => this.#verify(presented, info, server));
   }
 

@@ -588,7 +588,7 @@ export interface AccountHost {
 }
 
 /** All accounts and pots on a server. */
-// Bound: one pot per limit and handler, and an account per client that uses a pot.
+// Bound: one pot per limit and handler, and one account per holding in a pot.
 export class Accounts {
   readonly server: AccountHost;
   /** The pots, keyed by `name` and `of`. */

@@ -394,7 +394,7 @@ export interface FixedLimits {
      */
     readonly delayed: number;
     /**
-     * Number of requests from one address that wait as for `auth.delayed`.
+     * Number of requests from one address that count towards `auth.delayed`.
      *
      * Reason: clients at one address must not be able to use up `auth.delayed`.
      *

@@ -149,18 +149,15 @@ export interface AuthRequestInfo extends PathInfo {
    */
   refuseIfFull?(): AuthRefusal | undefined;
   /**
-   * Waits for `turn`, and then for `pauseMs` milliseconds, which is read after `turn`. `limit` names the limit that the
+   * Waits for `turn`, and then for the number of milliseconds to which it resolves. `limit` names the limit that the
    * caller has reached, for observers. Use the function to slow a caller down that guesses credentials. A waiting request
    * does not count as an authentication in progress. Resolves to `false` if the request has waited for `auth.delayMs`.
    * Returns `undefined` if too many requests wait. Missing during a recheck.
    */
-  delay?(
-    turn: Promise<void>,
-    options: { readonly limit: string; readonly pauseMs: number },
-  ): Promise<boolean> | undefined;
+  delay?(turn: Promise<number>, options: { readonly limit: string }): Promise<boolean> | undefined;
   /**
    * Reports that this request only waits for a check that another request has started. It then counts as a waiting request
-   * instead of as an authentication in progress. Missing during a recheck.
+   * instead of as an authentication in progress, also in its work after the check. Missing during a recheck.
    */
   share?(): void;
 }

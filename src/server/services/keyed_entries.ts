@@ -26,8 +26,11 @@ export class KeyedEntries {
   /** For each service, the entries by key. The least recently used entry comes first. */
   // Bound: `services.values`.
   readonly #entries = new Map<Definition, Map<string, Entry>>();
-  /** The names of the services' pots. Two services may have the same name. */
-  // Bound: one per service.
+  /**
+   * The names of the pots of the services that have values. Two services may have the same name, and the servers of paths
+   * make services anew.
+   */
+  // Bound: `services.values`.
   readonly #names = new Map<Definition, string>();
   /** The disposals of entries that were removed because they were idle. */
   // Bound: `max` of each service, apart from idle values.
@@ -41,12 +44,12 @@ export class KeyedEntries {
   /** Returns the entry of a service for a key, and adds it to `holds`. Creates the entry if necessary. */
   find(service: Service, { key, fullKey = "", account }: EntryKey, holds: Set<Entry> = new Set()): Entry {
     const definition = toDefinition(service);
-    let entries = this.#entries.get(definition);
-    if (!entries) this.#entries.set(definition, entries = new Map());
+    const entries = this.#entries.get(definition) ?? new Map<string, Entry>();
     let entry = entries.get(fullKey);
     if (!entry) {
       entry = new Entry(service, "key", { key, fullKey });
       this.#charge(entry, entries, account);
+      this.#entries.set(definition, entries);
       hold(entry, holds);
       return this.#parts.make(entry, entries, fullKey);
     }
@@ -69,6 +72,7 @@ export class KeyedEntries {
   clear(): readonly Entry[] {
     const all = [...this.#entries.values()].flatMap((entries) => [...entries.values()]);
     this.#entries.clear();
+    this.#names.clear();
     for (const { holding } of all) holding?.end();
     return all;
   }
@@ -90,27 +94,43 @@ export class KeyedEntries {
   // A client with many keys evicts its own values first. Without a call, as in a unit test, the oldest value is evicted.
   #charge(entry: Entry, entries: Map<string, Entry>, account: Account | undefined): void {
     const { name, definition } = entry;
-    const isClosing = () =>
-      [...this.#disposing.values()].filter((each) => each === definition).length >= definition.max;
+    const { max } = definition;
+    const isClosing = () => [...this.#disposing.values()].filter((each) => each === definition).length >= max;
     const drop = (entry: Entry) => {
       // Otherwise a client with many keys could open values faster than they can be closed.
-      if (entry.users || entry.state !== "made" || this.#disposing.size >= definition.max && isClosing()) return false;
+      if (entry.users || entry.state !== "made" || this.#disposing.size >= max && isClosing()) return false;
       return this.#evict(entry);
     };
     if (account) {
-      const of = this.#names.get(definition) ?? `${name} ${this.#names.size}`;
-      this.#names.set(definition, of);
+      const of = this.#toPotName(definition, name);
       const own = this.#toOwn(account);
-      const pot = own.pot({ name: "services.values", of, total: definition.max, small: 1, isCache: true });
+      const pot = own.pot({ name: "services.values", of, total: max, small: 1, isCache: true });
       entry.holding = pot.keep(own, 1, () => drop(entry));
-      if (entry.holding) return;
-    } else if (entries.size < definition.max || [...entries.values()].some(drop)) return;
-    const { max } = definition;
+      // Room for the value may have come from the last other value of the service.
+      if (entry.holding) return void this.#names.set(definition, of);
+    } else if (entries.size < max || [...entries.values()].some(drop)) return;
     throw toBusy(
       `open service ${
         quote(name)
       }: all values that the client may use are in use or being closed (the service's max option is ${max})`,
     );
+  }
+
+  // Uses the names of earlier services again, because pots are never removed.
+  #toPotName(definition: Definition, name: string): string {
+    const known = this.#names.get(definition);
+    if (known !== undefined) return known;
+    const used = new Set(this.#names.values());
+    let number = 0;
+    const toName = () => `${name} ${definition.max} ${number}`;
+    while (used.has(toName())) number++;
+    return toName();
+  }
+
+  #forgetEmpty(definition: Definition): void {
+    if (this.#entries.get(definition)?.size) return;
+    this.#entries.delete(definition);
+    this.#names.delete(definition);
   }
 
   // Mounted servers have accounts of their own, but share the values of a service.
@@ -121,6 +141,7 @@ export class KeyedEntries {
   #evict(entry: Entry): true {
     entry.holding?.end();
     this.#entries.get(entry.definition)?.delete(entry.fullKey ?? "");
+    this.#forgetEmpty(entry.definition);
     const disposing = this.#parts.dispose(entry).then(() => void this.#disposing.delete(disposing));
     this.#disposing.set(disposing, entry.definition);
     return true;

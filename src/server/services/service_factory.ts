@@ -77,8 +77,8 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   readonly idleMs?: number;
   /**
    * Maximum number of values. If the maximum is reached, the longest idle value of the client with the most values is
-   * disposed. If all values are in use, a call that needs another value fails. A quarter of the values is for clients that
-   * use only one. Defaults to 1000.
+   * disposed. If all values are in use, a call that needs another value fails. A quarter of the values is reserved for
+   * clients that use only one value. Defaults to 1000.
    */
   readonly max?: number;
 }

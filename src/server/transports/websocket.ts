@@ -175,7 +175,7 @@ class SocketEndpoint {
     const refusal = await findEntryRefusal(served, caller, "websocket");
     // Check whether the server has started to close in the meantime, because a closing server would never close this
     // socket.
-    return refusal ? this.#refuse(refusal, caller.principal) : parts.callers.refuseIfClosing(this.#way);
+    return refusal ? this.#refuse(refusal, caller.principal) : parts.callers.refuseIfUnavailable(this.#way);
   }
 
   /** Opens a socket after Bun has upgraded its request. Bun sets `socket.data` to the data of the upgrade. */

@@ -84,18 +84,21 @@ export class Callers {
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       const checked = this.#toChecked(request, info, way);
-      return this.refuseIfClosing(way) ?? this.#authenticate(checked.request, checked.info, way);
+      return this.refuseIfUnavailable(way) ?? this.#authenticate(checked.request, checked.info, way);
     }
-    return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
+    return this.refuseIfUnavailable(way) ?? this.#authenticate(request, info, way);
   }
 
-  /** Returns the response to a request if the server is closing, or not ready. Otherwise returns `undefined`. */
-  refuseIfClosing(source: Source): Response | undefined {
-    const refusal = this.#findRefusal();
+  /**
+   * Returns the response to a request if the server is closing, or cannot become ready. Otherwise returns `undefined`.
+   * Reports the error of a server that cannot become ready once.
+   */
+  refuseIfUnavailable(source: Source): Response | undefined {
+    const refusal = this.#findUnavailable();
     return refusal && refuse(this.#core, refusal, source);
   }
 
-  #findRefusal(): Refusal | undefined {
+  #findUnavailable(): Refusal | undefined {
     if (this.#isClosing) return CLOSING;
     const { unready } = this.#core;
     if (!unready) return;
@@ -126,7 +129,7 @@ export class Callers {
     way: WayIn<P>,
   ): Identified<P> | Promise<Identified<P>> {
     const isUsual = this.#isUsual(request, way);
-    const refusal = (isUsual ? undefined : this.#check(request, info, way)) ?? this.#findRefusal();
+    const refusal = (isUsual ? undefined : this.#check(request, info, way)) ?? this.#findUnavailable();
     if (refusal) return this.#respondAt(request, info, way, refusal);
     // A route with a fixed path takes precedence over a route with parameters.
     const fixed = way.open && this.#options.authenticator?.loaded?.respond(request);

@@ -123,7 +123,7 @@ export class Endpoint {
   /** Serves the request of an identified caller. For concrete paths, the router has identified the caller. */
   serve(caller: Caller): Promise<Response> {
     // Check again, because the server may have started to close while the caller was being identified.
-    const late = this.#callers.refuseIfClosing(this.#way);
+    const late = this.#callers.refuseIfUnavailable(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
     const accept = headers.get("Accept");

@@ -413,14 +413,11 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
     this.#delayed = delayed;
   }
 
-  delay(turn: Promise<void>, options: Delay): Promise<boolean> | undefined {
-    this.#core.observing?.reach(options.limit, `peer ${this.peer}`);
+  delay(turn: Promise<number>, { limit }: Delay): Promise<boolean> | undefined {
+    this.#core.observing?.reach(limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
-    const ready = turn.then(() => {
-      const { pauseMs } = options;
-      return pauseMs ? delay(pauseMs, { clock: ticker }) : undefined;
-    });
+    const ready = turn.then((ms) => ms ? delay(ms, { clock: ticker }) : undefined);
     return this.delayed = this.#delayed.wait(ready, this).then(() => true, () => false);
   }
 

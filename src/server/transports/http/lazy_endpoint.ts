@@ -53,8 +53,8 @@ export class LazyEndpoint {
   };
 
   /** Serves the request of an identified caller. */
-  async serve(caller: Caller): Promise<Response> {
-    return await (this.loaded ?? await this.load()).serve(caller);
+  serve(caller: Caller): Response | Promise<Response> {
+    return this.loaded ? this.loaded.serve(caller) : this.load().then((endpoint) => endpoint.serve(caller));
   }
 
   /** Stops accepting requests. An endpoint whose code loads after this call accepts no requests. */

@@ -86,7 +86,6 @@ interface Entry {
   /** The charge for the path in the pot of open paths. Set when the path's server is created. */
   place?: Holding;
   server?: BranchServer;
-  loaded?: Endpoint;
   /**
    * Whether a handler has changed the handlers of this path only. The path is then never evicted, because a new server
    * for the path would not have these changes.
@@ -171,12 +170,8 @@ export class PathRouter {
     if (!entry) return refuse(engine.core, toOverload(toBusy(...TOO_MANY)));
     const release = toRelease(entry);
     try {
-      const { loaded } = entry;
-      if (loaded) return await loaded.serve(caller);
-      const server = await this.#untilMade(entry, account);
-      if (!server) return endpoint.refusePath();
-      entry.loaded = await server[INTERNALS].http.endpoint.load();
-      return await entry.loaded.serve(caller);
+      const server = entry.server ?? await this.#untilMade(entry, account);
+      return server ? await server[INTERNALS].http.endpoint.serve(caller) : endpoint.refusePath();
     } finally {
       release();
     }
@@ -220,7 +215,7 @@ export class PathRouter {
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
-      server = await this.#untilMade(entry, account);
+      server = entry.server ?? await this.#untilMade(entry, account);
     } finally {
       if (!server) release();
     }
@@ -381,8 +376,7 @@ export class PathRouter {
   }
 
   // Charges the client for the wait, because any number of requests can wait for one path.
-  async #untilMade({ server, making }: Entry, account: Account): Promise<BranchServer | undefined> {
-    if (server) return server;
+  async #untilMade({ making }: Entry, account: Account): Promise<BranchServer | undefined> {
     const charge = account.memory.keep(account, REQUEST_BYTES);
     if (!charge) throw toBusy(...TOO_MANY_WAITING);
     try {

@@ -222,7 +222,7 @@ class SseStreams {
       const refusal = await findEntryRefusal(served, caller, "http-sse");
       // Check whether the server has started to close in the meantime, because a closing server would never end this
       // stream.
-      const refused = refusal ? this.#refuse(refusal, principal) : parts.callers.refuseIfClosing(this.#opening);
+      const refused = refusal ? this.#refuse(refusal, principal) : parts.callers.refuseIfUnavailable(this.#opening);
       return refused ?? (response = this.#start(caller, { ...opening, account, place, taken }));
     } finally {
       if (!response) place.end();
@@ -266,15 +266,16 @@ class SseStreams {
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }
 
-  async #receiveMessage({ request, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
+  async #receiveMessage({ request, info, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
     const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
     const open = this.#open.get(id);
     if (!open || open.owner !== principal?.id || open.place !== place?.path) {
       return this.#refuse(NOT_OPEN, principal);
     }
     if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
+    const sender = { account: open.pipe.account, signal: findSignal(request, info) };
     const refusal = await new Promise<Refusal | void>((settle) => {
-      parts.bodies.read(request, open.pipe, (body) => settle(this.#accept(body, { id, open, principal })));
+      parts.bodies.read(request, sender, (body) => settle(this.#accept(body, { id, open, principal })));
     });
     return refusal ? this.#refuse(refusal, principal) : new Response("Accepted", { status: 202 });
   }

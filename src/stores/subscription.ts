@@ -42,7 +42,7 @@ export class Subscription {
 
   /**
    * Starts with the first entry after the id `last`. `epoch` is the epoch of the log, if known. If the place was just
-   * read (`isCurrent`), the log has further entries only if the subscription was told so since then.
+   * read (`isCurrent`), the log can have further entries only if `pull` was called since.
    */
   start(
     { last, epoch }: { readonly last: number; readonly epoch?: string },

@@ -1,5 +1,6 @@
 // If Redis is down when a server starts, the server starts, and the observer gets the address and the client's error at
 // once, before the first operation.
+import { createServer as listen } from "node:net";
 import { assert, assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import type { StoreEvent } from "../../src/server/call/observer.ts";
@@ -11,7 +12,7 @@ import { CLIENTS } from "../support/redis/clients.ts";
 
 const host = "127.0.0.1";
 const password = "hunter2";
-/** A client for an address on which nothing listens. */
+/** Makes a client for a port of this machine. */
 type Connect = (port: number) => RedisClient | Promise<RedisClient>;
 
 // Bun's client reports nothing while it tries to connect.
@@ -37,7 +38,8 @@ const kinds: Readonly<Record<string, Connect>> = {
   },
   async "a cluster of ioredis"(port) {
     const { Cluster } = await import("ioredis");
-    return new Cluster([{ host, port }, `redis://:${password}@${host}:${port + 1}`], { enableOfflineQueue: false });
+    const nodes = [{ host, port }, `redis://:${password}@${host}:${port + 1}`, `${host}:${port + 2}`];
+    return new Cluster(nodes, { enableOfflineQueue: false });
   },
   async "iovalkey with a host"(port) {
     const { Redis } = await import("iovalkey");
@@ -45,25 +47,46 @@ const kinds: Readonly<Record<string, Connect>> = {
   },
 };
 
+/** Starts a server with a store that cannot connect. Returns the message of the cause that the observer gets. */
+async function findCause(connect: () => RedisClient | Promise<RedisClient>): Promise<string> {
+  const events: StoreEvent[] = [];
+  const server = createServer({
+    name: "down",
+    version: "1.0.0",
+    store: redisStore(connect, { timeoutMs: 60_000 }),
+    secret: "a secret of at least thirty-two characters",
+    observer: { store: (event) => void events.push(event) },
+  });
+  await server.ready();
+  await until(() => events.length, "the event");
+  const [{ state, error }] = events;
+  const cause = error instanceof Error ? error.cause : undefined;
+  assert(state === "degraded" && cause instanceof Error && cause.cause !== undefined, String(error));
+  await server.close();
+  return cause.message;
+}
+
 for (const [name, connect] of Object.entries(kinds)) {
   Deno.test(`a server whose Redis is down starts, and reports the address and the cause: ${name}`, async () => {
-    const events: StoreEvent[] = [];
     const port = pickPort();
-    const store = redisStore(() => connect(port), { timeoutMs: 60_000 });
-    const server = createServer({
-      name: "down",
-      version: "1.0.0",
-      store,
-      secret: "a secret of at least thirty-two characters",
-      observer: { store: (event) => void events.push(event) },
-    });
-    await server.ready();
-    await until(() => events.length, "the event");
-    const [{ state, error }] = events;
-    const cause = error instanceof Error ? error.cause : undefined;
-    assert(cause instanceof Error && cause.cause !== undefined, String(error));
-    assertEquals([state, cause.message], ["degraded", sentence(name.includes("socket") ? "/no/such.sock" : host)]);
-    assert(!cause.message.includes(password), cause.message);
-    await server.close();
+    const message = await findCause(() => connect(port));
+    assertEquals(message, sentence(name.includes("socket") ? "/no/such.sock" : host));
+    assert(!message.includes(password), message);
   });
 }
+
+Deno.test("if Redis refuses the password, the error says so", async () => {
+  const redis = listen((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", () => socket.write("-WRONGPASS invalid username-password pair or user is disabled.\r\n"));
+  });
+  await new Promise<void>((resolve) => redis.listen(0, host, resolve));
+  const { port } = Object(redis.address());
+  try {
+    for (const name of ["ioredis with a host", "iovalkey with a host", "node-redis with a URL"]) {
+      assertEquals(await findCause(() => kinds[name](port)), sentence(host, "password"));
+    }
+  } finally {
+    await new Promise((resolve) => redis.close(resolve));
+  }
+});

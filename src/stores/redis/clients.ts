@@ -210,15 +210,17 @@ function toConnectError(client: object, cause: unknown): Error {
   const { lastNodeError = cause, errors = [lastNodeError] } = Object(cause);
   const states: readonly string[] = cause === undefined ? [] : errors.map(toState).filter(Boolean);
   const state = states.join(", ") || "the Redis server does not respond";
-  return new Error(
-    `Cannot connect to Redis${at}: ${state}; check that Redis runs there, and the address in the client's options`,
-    { cause },
-  );
+  const there = address === undefined ? "" : " there";
+  // A Redis that runs has refused the client.
+  const remedy = /^(WRONGPASS|NOAUTH|NOPERM|ERR) /.test(state)
+    ? "check the username and the password in the client's options"
+    : `check that Redis runs${there}, and the address and the TLS settings in the client's options`;
+  return new Error(`Cannot connect to Redis${at}: ${state}; ${remedy}`, { cause });
 }
 
 /** Returns the host and port of a client, or those of its nodes, without credentials. */
 function findAddress(client: object): string | undefined {
-  const { options, startupNodes, _options } = client as Readonly<Record<string, unknown>>; // The cast is safe, because every object has properties.
+  const { options, startupNodes, _options } = client as Readonly<Record<string, unknown>>; // The cast is safe, because a missing property is `undefined`.
   const { sentinels } = Object(options);
   const nodes: unknown = startupNodes ?? Object(_options).rootNodes ?? sentinels ??
     (options === undefined ? [] : [options]);
@@ -230,6 +232,8 @@ function toAddress(node: unknown): string | undefined {
   const { url = node, socket = node } = Object(node);
   const { host, port, path } = Object(socket);
   if (typeof path === "string") return path;
-  const { hostname = host, port: own = port } = (typeof url === "string" ? URL.parse(url) : undefined) ?? {};
-  return hostname === undefined ? undefined : `${hostname}:${own || 6379}`;
+  // A node of a cluster can be a text such as `localhost:7000`.
+  const parsed = typeof url === "string" ? URL.parse(url.includes("://") ? url : `redis://${url}`) : undefined;
+  const { hostname = host, port: own = port } = parsed ?? {};
+  return hostname ? `${hostname}:${own || 6379}` : undefined;
 }

@@ -313,7 +313,7 @@ const places = {
   "prompts/list": ["prompts", "{ ...prompt, description }"],
   "resources/list": ["resources", "{ ...resource, description }"],
   "resources/templates/list": ["resourceTemplates", "{ ...template, description }"],
-  "server/discover": ["serverInfo", "{ ...result, instructions }"],
+  "server/discover": ["serverInfo", "{ ...serverInfo, description }"],
 } as const;
 
 function createListed(use: Middleware, faults: unknown[]): Server {
@@ -372,7 +372,10 @@ Deno.test("middleware that changes the result of initialize fails, and the repor
   await assertRejects(() => connectTest(server, { era: "legacy" }), Error);
   const [fault] = faults;
   assert(fault instanceof TypeError && fault.cause instanceof TypeError, String(fault));
-  assertEquals(fault.message, sentence("initialize", "{ ...result, instructions }"));
+  assertEquals(
+    fault.message,
+    sentence("initialize", "{ ...result, capabilities: { ...result.capabilities, tools: {} } }"),
+  );
   await server.close();
 });
 

@@ -2,11 +2,10 @@
  * Limits the number of calls that run at the same time in a handler.
  */
 import { toBusy } from "../../core/protocol/errors.ts";
-import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Account, Pot } from "../../server/capacity/account.ts";
 import type { Call } from "../../server/call/call.ts";
 import { type ClientKey, toSharingKey } from "../../server/call/client_key.ts";
-import { listRelays } from "../../server/call/relays.ts";
 import { ClientShares } from "../../server/capacity/client_shares.ts";
 import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import type { LayerCall, LayerEntry } from "../../server/engine/layers.ts";
@@ -44,8 +43,6 @@ export class Places {
    */
   readonly #queue = new FairQueue<Waiting>();
   readonly #shares: ClientShares;
-  /** The parameters of the calls that have come here. Layers of extensions replace calls, but not their parameters. */
-  readonly #entered = new WeakSet<Params>();
   /** Number of slots that are in use. */
   #taken = 0;
 
@@ -58,14 +55,9 @@ export class Places {
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
   check(call: Call, { reachLimit, outer }: LayerCall): void {
-    if (outer || this.#hasEntered(call) || this.#isFree(toSharingKey(call))) return;
+    if (outer || this.#isFree(toSharingKey(call))) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
-  }
-
-  /** Whether a relay that passes the call on has a slot here itself. */
-  #hasEntered(call: Call): boolean {
-    return listRelays(call).some(({ params }) => this.#entered.has(params));
   }
 
   #isFree(client: ClientKey | undefined): boolean {
@@ -93,9 +85,8 @@ export class Places {
   /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
   run(call: Call, { ended, outer }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
     // An inner call needs no slot. Two handlers that call each other could otherwise wait forever, because each of them
-    // keeps its slot until its inner call has ended. A relay cannot be called back, so what it passes on can wait.
-    if (outer || this.#hasEntered(call)) return next();
-    this.#entered.add(call.params);
+    // keeps its slot until its inner call has ended.
+    if (outer) return next();
     const client = toSharingKey(call);
     if (!this.#isFree(client)) return this.#runLater(call, client, { ended, next });
     this.#take(client);

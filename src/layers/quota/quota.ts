@@ -140,9 +140,11 @@ function limit(limited: LayerCall, open: Open): void {
   const core = toCore(call);
   const counters = open(core);
   const { places, buckets } = counters;
+  const isRelayed = counters.isRelayed(call);
+  counters.note(call);
+  if (isRelayed) return;
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
   places?.check(call, limited);
-  if (!counters.counts(call)) return;
   const retryAfterMs = buckets?.consume(limited.client, core.ticker.clock.now());
   if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
 }
@@ -152,8 +154,11 @@ function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Prom
   const core = toCore(call);
   const counters = open(core);
   const { places, sharedRate } = counters;
+  const isRelayed = counters.isRelayed(call);
+  counters.note(call);
+  if (isRelayed) return next();
   const start = () => places ? places.run(call, entry, next) : next();
-  return sharedRate && counters.counts(call) ? countShared(sharedRate, entry, { call, core }).then(start) : start();
+  return sharedRate ? countShared(sharedRate, entry, { call, core }).then(start) : start();
 }
 
 interface Taking {
@@ -177,7 +182,7 @@ class Counters {
   readonly sharedRate?: SharedRate;
   readonly places?: Places;
   /** The parameters of the calls that have come here. Layers of extensions replace calls, but not their parameters. */
-  readonly #seen = new WeakSet<Params>();
+  readonly #noted = new WeakSet<Params>();
 
   /** `name` is the same on all instances. */
   constructor(options: QuotaOptions, core: FeatureParts, name: string) {
@@ -189,10 +194,17 @@ class Counters {
     if (concurrency) this.places = new Places(concurrency, name);
   }
 
-  /** Whether a call counts towards the rate. A call that a relay passes on does not, if the relay has counted. */
-  counts(call: Call): boolean {
-    this.#seen.add(call.params);
-    return !listRelays(call).some(({ params }) => this.#seen.has(params));
+  /** Notes that a call has come here. */
+  note({ params }: Call): void {
+    this.#noted.add(params);
+  }
+
+  /**
+   * Whether a relay that has come here passes the call on. The relay has a slot, and counts towards the rate. A relay
+   * cannot be called back.
+   */
+  isRelayed(call: Call): boolean {
+    return listRelays(call).some(({ params }) => this.#noted.has(params));
   }
 }
 

@@ -91,18 +91,29 @@ function toEntries({ tools, handlers, core, names, always }: NarrowedList): read
   return [...find(names.search), ...find(names.call), ...hasReadOnly === undefined ? [] : callers, ...kept];
 }
 
-/** Returns a function that omits the tools of the search from a page. The same page always becomes the same object. */
+/**
+ * Returns a function that omits the tools of the search from a page. The same page always becomes the same page, and the
+ * same list the same list, because their texts are cached.
+ */
 function createOmission(names: OwnNames): (page: Result) => Result {
   const own = new Set<unknown>(Object.values(names));
-  const known = new WeakMap<Result, Result>();
+  const pages = new WeakMap<Result, Result>();
+  const lists = new WeakMap<readonly unknown[], readonly unknown[]>();
+  const omitFrom = (tools: readonly unknown[]) => {
+    const known = lists.get(tools);
+    if (known) return known;
+    const others = tools.filter((each) => !own.has(Object(each).name));
+    const rest = Object.isFrozen(tools) ? Object.freeze(others) : others;
+    lists.set(tools, rest);
+    return rest;
+  };
   return (page) => {
     const { tools } = page;
     if (!Array.isArray(tools)) return page;
-    let rest = known.get(page);
+    let rest = pages.get(page);
     if (!rest) {
-      const others = tools.filter((each) => !own.has(Object(each).name));
-      rest = { ...page, tools: Object.isFrozen(tools) ? Object.freeze(others) : others };
-      known.set(page, Object.isFrozen(page) ? Object.freeze(rest) : rest);
+      rest = { ...page, tools: omitFrom(tools) };
+      pages.set(page, Object.isFrozen(page) ? Object.freeze(rest) : rest);
     }
     return rest;
   };

@@ -46,11 +46,13 @@ export class Rankings {
     const client = account.turnKey;
     const { query, tags, limit } = asked;
     const key = JSON.stringify([seen.set.id, limit, query, tags]);
-    const known = this.#known.get(client)?.get(key);
-    if (known) {
-      known.holding.touch();
-      return known.ranking;
-    }
+    const recall = () => {
+      const known = this.#known.get(client)?.get(key);
+      known?.holding.touch();
+      return known?.ranking;
+    };
+    const known = recall();
+    if (known) return known;
     const turn = this.#turns.enqueue(client);
     try {
       await call.untilCancelled(turn.begun);
@@ -59,6 +61,9 @@ export class Rankings {
       throw error;
     }
     try {
+      // An equal query of the client may have been ranked while this query waited.
+      const found = recall();
+      if (found) return found;
       const isWanted = (place: number) => seen.tools[place].tags.some((tag) => tags.includes(tag));
       const ranking = rankTools(seen.set, query, { limit, isWanted: tags.length ? isWanted : undefined });
       this.#remember(account, { client, key, ranking });
@@ -79,7 +84,6 @@ export class Rankings {
     const bytes = RANKING_BYTES + 2 * key.length + 8 * ranking.places.length;
     const holding = pot.keep(account, bytes, drop);
     if (!holding) return;
-    own.get(key)?.holding.end();
     this.#known.set(client, own.set(key, { ranking, holding }));
   }
 }

@@ -32,8 +32,8 @@ export function writeHits(shown: readonly SeenTool[], { total, near = FULL, name
   }
   const hasReadOnly = shown.some(({ isReadOnly }) => isReadOnly);
   // The number of all tools that match would only say how common the words are.
-  const found = total > shown.length ? "best" : "matching";
-  const all = shown.length === 1 ? `The ${found} tool` : `The ${shown.length} ${found} tools, the best first`;
+  const kind = total > shown.length ? "best" : "matching";
+  const all = shown.length === 1 ? `The ${kind} tool` : `The ${shown.length} ${kind} tools, most relevant first`;
   const lines = [
     `${all}. Call a tool with ${names.call}` +
     (hasReadOnly ? `, or with ${names.callReadOnly} if it is marked as read-only.` : "."),

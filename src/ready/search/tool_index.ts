@@ -66,15 +66,44 @@ const MAX_ARGS = 40;
 /** Maximum number of the author's words that are indexed. */
 const MAX_ABOUT = 50;
 
+/** The tools of a set that have a stem. */
+export interface Matches {
+  readonly places: Int32Array;
+  /** For each place, how much the occurrences count, each in its field and by the length of this field. */
+  readonly weights: Float64Array;
+  /** The places of the tools that have the stem in their names. */
+  readonly inName: Int32Array;
+  /** How rare the stem is among the tools of the set. A stem that no tool has is the rarest. */
+  readonly rarity: number;
+}
+
+/** The tools of a set that have a word or a synonym of it. */
+export interface Scores {
+  readonly places: Int32Array;
+  /** The score of each place. */
+  readonly scores: Float64Array;
+}
+
+/** What a set has computed for earlier queries, by stem. */
+export interface Memory {
+  readonly matches: Map<string, Matches>;
+  readonly scores: Map<string, Scores>;
+}
+
 /** The index. */
 // Bound: the owner starts again when `size` is too large.
 export class ToolIndex {
   readonly #tools = new Map<string, IndexedTool>();
   readonly #postings = new Map<string, Postings>();
   #size = 0;
+  readonly #maxKept: number;
   #kept = 0;
-  /** The number of the round in which sets keep matches. */
-  round = 0;
+  /** What the sets have computed for earlier queries. */
+  #memories = new WeakMap<object, Memory>();
+
+  constructor(maxKept: number = MAX_KEPT) {
+    this.#maxKept = maxKept;
+  }
 
   /** Number of occurrences, which is proportional to the memory that the index uses. */
   get size(): number {
@@ -114,12 +143,19 @@ export class ToolIndex {
     return tool;
   }
 
-  /** Counts matches that a set keeps. If there are too many, a new round begins, and all sets forget their matches. */
+  /** Returns what a set has computed for earlier queries. */
+  memoryOf(set: object): Memory {
+    let memory = this.#memories.get(set);
+    if (!memory) this.#memories.set(set, memory = { matches: new Map(), scores: new Map() });
+    return memory;
+  }
+
+  /** Counts matches that a set keeps. If there are too many, all sets forget theirs, also those that nobody searches. */
   keep(matches: number): void {
     this.#kept += matches + LIST;
-    if (this.#kept <= MAX_KEPT) return;
+    if (this.#kept <= this.#maxKept) return;
     this.#kept = 0;
-    this.round++;
+    this.#memories = new WeakMap();
   }
 
   /** Returns the occurrences of a stem in all tools. */

@@ -3,30 +3,21 @@
  * would tell what the hidden tools are about.
  */
 import { findSynonyms } from "./synonyms.ts";
-import { BITS, FIELDS, type IndexedTool, MAX_COUNT, NAME_BIT, type ToolIndex } from "./tool_index.ts";
+import {
+  BITS,
+  FIELDS,
+  type IndexedTool,
+  type Matches,
+  MAX_COUNT,
+  NAME_BIT,
+  type Scores,
+  type ToolIndex,
+} from "./tool_index.ts";
 
 /** How quickly more occurrences of a word count less. */
 const K1 = 1.2;
 /** How much a synonym counts in comparison with the word itself. */
 export const SYNONYM = 0.6;
-
-/** The tools of a set that have a stem. */
-interface Matches {
-  readonly places: Int32Array;
-  /** For each place, how much the occurrences count, each in its field and by the length of this field. */
-  readonly weights: Float64Array;
-  /** The places of the tools that have the stem in their names. */
-  readonly inName: Int32Array;
-  /** How rare the stem is among the tools of the set. A stem that no tool has is the rarest. */
-  readonly rarity: number;
-}
-
-/** The tools of a set that have a word or a synonym of it. */
-interface Scores {
-  readonly places: Int32Array;
-  /** The score of each place. */
-  readonly scores: Float64Array;
-}
 
 let lastId = 0;
 
@@ -44,10 +35,6 @@ export class ToolSet {
   readonly #factors: Float64Array;
   /** By place, the sum of the rarities of the stems of the name, or `NaN` if it is not known. */
   readonly #names: Float64Array;
-  /** What was computed for earlier queries, by stem, in the current round of the index. */
-  readonly #matches = new Map<string, Matches>();
-  readonly #scores = new Map<string, Scores>();
-  #round = 0;
   /** What no tool has. */
   readonly #none: Matches & Scores;
 
@@ -73,12 +60,12 @@ export class ToolSet {
 
   /** Returns the tools that have a stem. */
   find(stem: string): Matches {
-    return this.#remember(this.#matches, stem, () => this.#match(stem));
+    return this.#remember(this.#index.memoryOf(this).matches, stem, () => this.#match(stem));
   }
 
   /** Returns the scores of the tools that have a word with this stem, or a synonym of it. */
   score(stem: string): Scores {
-    return this.#remember(this.#scores, stem, () => this.#addSynonyms(stem));
+    return this.#remember(this.#index.memoryOf(this).scores, stem, () => this.#addSynonyms(stem));
   }
 
   /** Returns the sum of the rarities of the stems of a tool's name. */
@@ -89,18 +76,13 @@ export class ToolSet {
   }
 
   #remember<T extends Pick<Matches, "places">>(kept: Map<string, T>, stem: string, make: () => T): T {
-    if (this.#round !== this.#index.round) {
-      this.#matches.clear();
-      this.#scores.clear();
-      this.#round = this.#index.round;
-    }
     const known = kept.get(stem);
     if (known) return known;
     const made = make();
     // Clients can search for any number of other words.
     if (made.places.length) {
-      this.#index.keep(made.places.length);
       kept.set(stem, made);
+      this.#index.keep(made.places.length);
     }
     return made;
   }

@@ -51,7 +51,11 @@ export function explainFrozen({ method }: Call, error: unknown): unknown {
   const list = findList(method);
   if (!isFrozenError(error) || !list && !/^(initialize|server\/discover)$/.test(method)) return error;
   const entry = list === "resourceTemplates" ? "template" : list?.slice(0, -1);
-  const copy = entry ? `{ ...${entry}, description }` : "{ ...result, instructions }";
+  const copy = entry
+    ? `{ ...${entry}, description }`
+    : method === "initialize"
+    ? "{ ...result, capabilities: { ...result.capabilities, tools: {} } }"
+    : "{ ...serverInfo, description }";
   return new TypeError(
     `Cannot change the result of ${method} in middleware: all callers get the same objects, which are frozen; ` +
       `return a copy, such as ${copy}`,

@@ -301,7 +301,7 @@ function createKey(inner: InnerCalls, { action, name, method, params, key }: Inn
   return () => made ??= make();
 }
 
-function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
+function toHome(outer: Call, { name, method }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
   const host = deriveHost(outer.host, {
     // Defer functions to the end of the outer call, because the scheduler runs only the outer call, and therefore only
     // its deferred functions.
@@ -311,8 +311,8 @@ function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<s
     toInnerKey,
     reruns: undefined,
   });
-  // The client can finish the result of a call that is passed on, such as a task.
-  const hasResultTypes = passesOn(outer) && outer.home.hasResultTypes;
+  // The client can finish the result of a call that is passed on, such as a task, unless the method is another one.
+  const hasResultTypes = method === outer.method && passesOn(outer) && outer.home.hasResultTypes;
   return { host, hasResultTypes, session: () => outer.session, subject: () => name };
 }
 

@@ -13,6 +13,7 @@ import { type Call, toTooLong } from "../call/call.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import type { Engine } from "./era.ts";
 import { observeRequest } from "./observed_call.ts";
+import { MAX_REFUSED } from "./scheduler.ts";
 import type { Method, Outcome, Runner } from "../visibility/feature.ts";
 import type { HeaderReader, Link, Reply } from "../call/link.ts";
 import type { RequestReport } from "../call/observer.ts";
@@ -247,9 +248,6 @@ function joinPage(dialect: Dialect, { call, method: { list = "" } }: Found, page
   const rest = JSON.stringify(others);
   return `${joined}${rest === "{}" ? "" : ","}${rest.slice(1)}`;
 }
-
-/** Number of clients whose steps may start without a slot, because no slot is free. */
-const MAX_REFUSED = 255;
 
 /** Cancels a call if the signal aborts before its reply. Also in a session, where a lost connection cancels no call. */
 async function cancelOnAbort(call: Call, signal: AbortSignal, reply: Promise<Reply>): Promise<Reply> {

@@ -20,6 +20,9 @@ import { LIMITS } from "../capacity/limits.ts";
 import { startDeadline, untilDecided } from "../call/deadline.ts";
 import type { Sweep } from "../../core/timers.ts";
 
+/** Number of clients whose steps may start without a slot, because no slot is free. */
+export const MAX_REFUSED = 255;
+
 /**
  * Runs every call on a server. A call that waits for a promise holds a slot, which is one of the places that
  * `calls.running` and `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no
@@ -31,7 +34,7 @@ export class Scheduler implements Executor {
   isOpen = true;
   readonly limits: Bounds["calls"];
   /** The `turnKey` of each client with a step that goes on although its call was refused, because no slot was free. */
-  // Bound: one per client, until its step has ended or timed out.
+  // Bound: `MAX_REFUSED`.
   readonly refused: Set<unknown> = new Set();
   readonly #core: Core;
   readonly #accounts: Accounts;

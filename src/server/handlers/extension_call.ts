@@ -181,8 +181,9 @@ class ExtensionRun {
     this.#executor = executor;
     const { home, client } = outer;
     const { id, lacksSessions, required } = layer;
-    // The layer already runs around the whole call, which may be a task. A task in a task would never end.
-    const relay = listRelays(outer).find(({ layers }) => layers?.includes(id));
+    // The layer already runs around the whole call, which may be a task. A task in a task would never end. A relay with
+    // another method waits for the result.
+    const relay = listRelays(outer).find(({ layers, method }) => method !== outer.method || layers?.includes(id));
     this.#isInner = !!outer.outer || !!relay;
     this.#inner = new LayeredCall(outer, this.#toHome(home), {
       id,

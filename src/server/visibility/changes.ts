@@ -76,7 +76,7 @@ export class Changes {
    */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
-  // Bound: what handlers announce within `BURST_MS`.
+  // Bound: `MAX_BURST`.
   readonly #burst = new Map<string, Change>();
 
   constructor(ticker: Ticker) {
@@ -95,6 +95,7 @@ export class Changes {
     if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
     const key = toKey(change);
     this.#burst.set(key, merge(this.#burst.get(key), change));
+    if (this.#burst.size >= MAX_BURST) this.flush();
   }
 
   /** Announces all pending changes immediately. */
@@ -130,6 +131,9 @@ export class Changes {
 
 /** Milliseconds for which changes are collected before they are announced. */
 const BURST_MS = 10;
+
+/** Maximum number of changes that are collected. A handler can announce any number of resources in a loop. */
+const MAX_BURST = 1000;
 
 function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";

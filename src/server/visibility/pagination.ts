@@ -111,7 +111,10 @@ class PagedList {
     if (this.#core.hasMiddleware) return page;
     const shared = page instanceof Promise ? page.then((page) => Object.freeze(page)) : Object.freeze(page);
     this.#pages.set(from, shared);
-    if (shared instanceof Promise) shared.then((page) => this.#pages.set(from, page));
+    if (shared instanceof Promise) {
+      // The next request tries again if a decision about an entry has failed.
+      shared.then((page) => this.#pages.set(from, page), () => this.#pages.delete(from));
+    }
     return shared;
   }
 

@@ -167,8 +167,14 @@ function findDestination(target: string, { client: named, file }: Args["flags"])
   // Treat a file in the working directory, such as `.cursor/mcp.json`, as part of the project.
   const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
   const isShared = client.isShared || isInProject;
-  // A file such as `.cursor/mcp.json` belongs to the folder that contains `.cursor`.
-  return { client, file: path, isShared, ...isShared && { project: toFolder(path).replace(/(?<=.)\/\.[^/]*$/, "") } };
+  return { client, file: path, isShared, ...isShared && { project: toProject(path) } };
+}
+
+/** Returns the folder to which a client's file belongs: for `.cursor/mcp.json`, the folder that contains `.cursor`. */
+function toProject(path: string): string {
+  const folder = toFolder(path);
+  // The project's own name can begin with a dot.
+  return folder === platform.toPath(".") ? folder : folder.replace(/(?<=.)\/\.[^/]*$/, "");
 }
 
 function findClient(target: string, named: string | undefined): InstallClient {

@@ -89,7 +89,8 @@ export const platform = {
       else process.on(name, () => receive(code));
     }
     if (!deno && os !== "windows" && OWN_COMMAND.test(process.env.npm_lifecycle_script ?? "")) {
-      watchParent(() => receive(143));
+      // A signal to the process group ends npm and this program. The end of npm must then not count as a second signal.
+      watchParent(() => hasSignal || receive(143));
     }
   },
 

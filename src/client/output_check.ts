@@ -30,7 +30,11 @@ export class OutputChecks {
 
   /** Whether the output schema of a tool is known. */
   has(name: string): boolean {
-    return this.#schemas.has(name) || this.#find(name) !== undefined;
+    return this.#findSchema(name) !== undefined;
+  }
+
+  #findSchema(name: string): Params | undefined {
+    return this.#schemas.get(name) ?? this.#find(name);
   }
 
   /** Removes all schemas. Called when the server's list of tools has changed. */
@@ -44,7 +48,7 @@ export class OutputChecks {
    * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
-    const schema = this.#schemas.get(name) ?? this.#find(name);
+    const schema = this.#findSchema(name);
     if (!schema || isError === true) return;
     const refuse = (state: string) =>
       new McpError(0, toPrintableLine(`Cannot use the result of the tool ${name}: ${state}`), undefined, {});

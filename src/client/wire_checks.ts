@@ -6,7 +6,7 @@
  */
 import { toPrintableLine } from "../core/kit/printable.ts";
 import { McpError } from "../core/protocol/errors.ts";
-import type { Params, Result } from "../core/protocol/jsonrpc.ts";
+import type { Result } from "../core/protocol/jsonrpc.ts";
 import {
   describeEntry,
   describeMisfits,
@@ -46,12 +46,6 @@ export function readEntries(method: string, entries: readonly Members[], onMisfi
   return read;
 }
 
-/** Required members that servers leave out, by method, with the values that other clients use instead. */
-const DEFAULTS: Readonly<Record<string, Params>> = {
-  // Servers leave out the content if they send structured content.
-  "tools/call": { content: [] },
-};
-
 /**
  * Returns a result without optional members of a wrong type. `what` names the result in errors.
  *
@@ -62,11 +56,12 @@ export function readResult(
   result: Result,
   { what, onMisfit }: { readonly what: string; readonly onMisfit: OnMisfit },
 ): Result {
-  const missing = Object.entries(DEFAULTS[method] ?? {}).filter(([name]) => result[name] === undefined);
-  const whole = missing.length ? { ...result, ...Object.fromEntries(missing) } : result;
+  // Some servers leave out the content if they send structured content. Other clients continue with an empty list.
+  const lacksContent = method === "tools/call" && result.content === undefined;
+  const whole = lacksContent ? { ...result, content: [] } : result;
   const { value, misfits } = fitResult(method, whole, { isReceived: true });
   if (!value) throw toMisfit(what, describeMisfits(misfits));
-  const problems = [...missing.map(([place]) => ({ place, state: "is missing; use an array" })), ...misfits];
+  const problems = lacksContent ? [{ place: "content", state: "is missing; use an array" }, ...misfits] : misfits;
   if (problems.length) {
     onMisfit(toPrintableLine(`Cannot use a part of the result of ${what}: ${describeMisfits(problems)}`));
   }

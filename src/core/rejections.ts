@@ -28,7 +28,10 @@ export function listenToRejections(onRejection: (reason: unknown) => void): () =
   if (deno) return listenOnDeno(onRejection);
   if (!bun && !node || hasFlag()) return () => {};
   const listener = (reason: unknown) => {
-    if (!hasOtherListener()) onRejection(reason);
+    if (hasOtherListener()) return;
+    // Without this listener, Node passes a rejection to a listener for exceptions, in which the program decides.
+    if (node && findProcess().listeners("uncaughtException").length) throw reason;
+    onRejection(reason);
   };
   Object.assign(listener, { [OWN]: true });
   findProcess().on("unhandledRejection", listener);

@@ -23,8 +23,8 @@ export interface PrometheusOptions {
   readonly path?: string;
   /**
    * Token of at least 16 characters that scrapers must send as `Authorization: Bearer …`. Without a token, any client
-   * that can reach the endpoint can read the metrics. `undefined`, such as the value of an environment variable that is
-   * not set, is an error.
+   * that can reach the endpoint can read the metrics. If the option is present, but `undefined` or empty, such as an
+   * environment variable that is not set, the server does not start, and the endpoint responds with HTTP status 503.
    */
   readonly token?: string;
   /**
@@ -118,6 +118,8 @@ function refuseStart(): never {
 class Metrics implements Prometheus {
   readonly path: string;
   readonly public = true;
+  /** Only present if the server must not start. */
+  readonly start?: () => never;
   readonly #token?: string;
   readonly #hasHandlers: boolean;
   readonly #calls = new Histogram(SERVER_DURATION);
@@ -150,8 +152,6 @@ class Metrics implements Prometheus {
   text(): string {
     return this.#calls.toText() + this.#sessions.toText();
   }
-
-  readonly start?: () => never;
 
   readonly fetch = (request: Request): Response => {
     if (this.start) return respond(503, "");

@@ -310,6 +310,7 @@ for (const { name: runtime, program } of runtimes) {
   testProcesses(`${runtime}: an entry in a project's file works after the project has moved`, async () => {
     const cases = [
       { client: "claude-code", file: ".mcp.json", key: "mcpServers", path: "./tools/s.ts" },
+      { client: "claude-code", file: ".mcp.json", key: "mcpServers", path: "./tools/s.ts", project: ".hidden" },
       { client: "cursor", file: ".cursor/mcp.json", key: "mcpServers", path: "${workspaceFolder}/tools/s.ts" },
       { client: "opencode", file: "opencode.json", key: "mcp", path: "./tools/s.ts" },
       // The project of this file is `tools`.
@@ -317,9 +318,9 @@ for (const { name: runtime, program } of runtimes) {
       // It is not known in which folder this client starts servers.
       { client: "qwen", file: ".qwen/settings.json", key: "mcpServers" },
     ];
-    for (const { client, file, key, path, folder = "" } of cases) {
-      await withFiles({ "before/tools/s.ts": code, "before/tools/data/a.md": "" }, async (cwd) => {
-        const before = `${cwd}/before`;
+    for (const { client, file, key, path, folder = "", project = "before" } of cases) {
+      await withFiles({ [`${project}/tools/s.ts`]: code, [`${project}/tools/data/a.md`]: "" }, async (cwd) => {
+        const before = `${cwd}/${project}`;
         const allow = runtime === "deno" ? ["--allow-read", "tools/data", "--allow-env", "MY_KEY"] : [];
         const words = ["install", "tools/s.ts", "--client", client, "--file", file, ...allow];
         const { code: exitCode, stderr } = await run([...program, ...words], { cwd: before });

@@ -37,10 +37,15 @@ Deno.test({
       const command = "mcp server.ts --http --port 0";
       const scripts = { start: command, background: `${command} &` };
       await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", scripts }));
-      const handlers = `tool({ name: "pid", run: () => String(process.pid) })`;
-      await Deno.writeTextFile(`${cwd}/server.ts`, SERVER.replace("handlers: [inc, self]", `handlers: [${handlers}]`));
+      const handlers = `tool({ name: "pid", run: () => String(process.pid) }), tool({ name: "slow", run }) `;
+      const run = "const run = () => new Promise((resolve) => setTimeout(() => resolve('done'), 2500));";
+      await Deno.writeTextFile(
+        `${cwd}/server.ts`,
+        `${SERVER.replace("handlers: [inc, self]", `handlers: [${handlers}]`)}\n${run}`,
+      );
       const npx = ["npx", "--yes", "--package", toTarball(installed), ...command.split(" ")];
-      const cases = { npx, npm: ["npm", "start"], background: ["npm", "run", "background"] };
+      const npm = ["npm", "start"];
+      const cases = { npx, npm, group: npm, background: ["npm", "run", "background"] };
       for (const [name, words] of Object.entries(cases)) {
         await t.step(name, async () => {
           await using serving = await start(words, options);
@@ -49,6 +54,18 @@ Deno.test({
           const pid = Number(textOf(await client.callTool("pid")));
           await client.close();
           const hasEnded = () => fetch(url).then(() => false, () => true);
+          if (name === "group") {
+            // Like systemd, which signals all processes of a service: running calls still end.
+            const calling = await connect(url);
+            const called = calling.callTool("slow");
+            // Fixed wait: the request must arrive before the server closes.
+            await new Promise((resolve) => setTimeout(resolve, 300));
+            Deno.kill(pid, "SIGTERM");
+            serving.kill("SIGTERM");
+            assertEquals(textOf(await called), "done");
+            await calling.close().catch(() => {});
+            return await until(hasEnded, "the program ends");
+          }
           serving.kill("SIGTERM");
           try {
             if (name !== "background") return await until(hasEnded, "the program ends");

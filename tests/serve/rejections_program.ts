@@ -1,6 +1,6 @@
 // A server whose tools create promises that no code awaits. Its default export is for the CLI. With an argument, the
 // program serves itself: `serve`, `mount`, `log` (without an observer), `json` (with `jsonLog`), `fetch` (without `serve`), `listener` (with its own listener for rejections),
-// `early` (rejects before it serves) and `closed` (rejects after the server has closed).
+// `exception` (with its own listener for exceptions), `early` (rejects before it serves) and `closed` (rejects after the server has closed).
 import process from "node:process";
 import { createServer, mount, type Server, tool } from "../../mod.ts";
 import { jsonLog } from "../../src/observe/observe.ts";
@@ -80,9 +80,10 @@ const server = make("first");
 export default server;
 
 const [, , mode] = process.argv;
-if (["serve", "mount", "log", "json", "fetch", "listener", "early", "closed"].includes(mode)) {
+if (["serve", "mount", "log", "json", "fetch", "listener", "exception", "early", "closed"].includes(mode)) {
   process.stdin.on("end", () => process.exit()).resume();
   if (mode === "listener") process.on("unhandledRejection", ({ message }: Error) => console.error(`own ${message}`));
+  if (mode === "exception") process.on("uncaughtException", ({ message }: Error) => console.error(`own ${message}`));
   if (mode === "early") {
     save("the start");
     await new Promise(() => {}); // The rejection ends the process.

@@ -115,15 +115,18 @@ for (const [name, findWords] of Object.entries(runtimes)) {
     });
   }
 
-  test("the program's own listener gets the rejections, and the server reports none", async (words) => {
-    await using running = await open(words, "listener");
-    await using client = await connect(running.url);
-    await client.callTool("forget", { what: "a" });
-    await running.waitFor(/own cannot save a/);
-    assertEquals((await client.callTool("ping")).content, [{ type: "text", text: "pong" }]);
-    running.kill("SIGTERM");
-    assert(!isFault.test((await running.finished).stderr));
-  });
+  // Only Node passes rejections to a listener for exceptions.
+  for (const mode of name.startsWith("node") ? ["listener", "exception"] : ["listener"]) {
+    test(`the program's own listener gets the rejections, and the server reports none: ${mode}`, async (words) => {
+      await using running = await open(words, mode);
+      await using client = await connect(running.url);
+      await client.callTool("forget", { what: "a" });
+      await running.waitFor(/own cannot save a/);
+      assertEquals((await client.callTool("ping")).content, [{ type: "text", text: "pong" }]);
+      running.kill("SIGTERM");
+      assert(!isFault.test((await running.finished).stderr));
+    });
+  }
 
   if (name !== "deno") {
     test("with a flag for rejections, the runtime decides", async ([command]) => {

@@ -142,7 +142,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   if (known && scopes.every((scope) => known.scopes.includes(scope))) return known.client;
   // Keep earlier scopes. Otherwise servers with the same authorization server would replace each other's registration.
   const all = [...new Set([...known?.scopes ?? [], ...scopes])];
-  const registered = await register({ ...options, scopes: all });
+  const registered = await register(options, [all, scopes]);
   const value = writeRegistration({ client: registered, redirectUri, scopes: all });
   await store.update(key, () => Promise.resolve(value));
   return registered;
@@ -153,9 +153,12 @@ export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer
   return secret === undefined ? { id, method: "none" } : { id, secret, method: chooseMethod(server) };
 }
 
-async function register(options: RegistrationOptions): Promise<RegisteredClient> {
-  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, scopes, requests, signal } =
-    options;
+/** `attempts` are the scopes to register: the first that the authorization server accepts, or else none. */
+async function register(
+  options: RegistrationOptions,
+  attempts: readonly (readonly string[])[],
+): Promise<RegisteredClient> {
+  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, requests, signal } = options;
   const methods = authorizationServer.token_endpoint_auth_methods_supported;
   const metadata = {
     client_name: clientName,
@@ -169,9 +172,14 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     dynamicClientRegistrationRequest(authorizationServer, metadata, toRequestOptions(requests, signal));
   try {
     // Some authorization servers grant only registered scopes. Others refuse a registration with scopes that they do not
-    // offer to every client.
-    const first = await send(scopes.length ? { ...metadata, scope: scopes.join(" ") } : metadata);
-    const response = scopes.length && [400, 403].includes(first.status) ? await send(metadata) : first;
+    // offer to every client, also if another server has asked for these.
+    const [first, ...others] = new Set([...attempts.map((scopes) => scopes.join(" ")), ""]);
+    let response = await send(first ? { ...metadata, scope: first } : metadata);
+    for (const scope of others) {
+      if (![400, 403].includes(response.status)) break;
+      await response.body?.cancel();
+      response = await send(scope ? { ...metadata, scope } : metadata);
+    }
     const registered = await readRegistered(response, authorizationServer);
     // A malicious authorization server could otherwise make the client use its document where it must not, and receive
     // the code of an authorization server at which the user trusts the document.

@@ -2,9 +2,12 @@
  * Reads and writes JSON with whole numbers beyond 2^53, which JavaScript would round.
  */
 
-/** Whether a JSON text may contain such a number. A quick test, because almost no text does. */
+/**
+ * Whether a JSON text may contain such a number. A quick test, because few texts do. Digits after a point do not count,
+ * because most fractions have 16 or more of them.
+ */
 export function mayRound(text: string): boolean {
-  return /\d{16}/.test(text);
+  return /(?:^|[\s:,[-])\d{16}/.test(text);
 }
 
 /**

@@ -54,7 +54,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const { type: _, ...rest } = inlineRoot(json);
     if (acceptsOnlyObjects(json, json)) return { type: "object", ...rest };
     const remedy = isStandard(schema) ? "name each argument, such as { text: schema }" : 'set its type to "object"';
-    throw refuse(`it accepts values that are not objects, as arguments are; ${remedy}`);
+    throw refuse(`it accepts values that are not objects, but the arguments of a call are an object; ${remedy}`);
   }
 
   function show({ "~standard": { jsonSchema, vendor } }: StandardSchema): JsonSchema {

@@ -38,7 +38,12 @@
 // - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { memoryTokens, type SignInOptions, type SignInStart } from "../../../src/client/oauth/oauth.ts";
+import {
+  memoryTokens,
+  type SignInOptions,
+  type SignInStart,
+  type TokenStore,
+} from "../../../src/client/oauth/oauth.ts";
 import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 import { Bed, type Wrong } from "./bed.ts";
@@ -47,6 +52,15 @@ import { Bed, type Wrong } from "./bed.ts";
 async function use(bed: Bed, options?: Partial<SignInOptions>): Promise<string> {
   await using client = await bed.connect(bed.signIn(options));
   return textOf(await client.callTool("hello"));
+}
+
+/** Makes the stored access token for the server expire. */
+async function expire(bed: Bed, store: TokenStore): Promise<void> {
+  const expired = { expiresAt: 1, issuedAt: 0 };
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired })),
+  );
 }
 
 /** Asserts that no URL contains a secret, and that the client sent secrets only to the server to which they belong. */
@@ -163,6 +177,22 @@ for (const status of [400, 403]) {
     assertEquals([sent, bed.visits.map((visit) => visit.get("scope"))], [["read", undefined], ["read", "read"]]);
   });
 }
+
+Deno.test("a scope that the authorization server refuses does not keep other scopes out of the registration", async () => {
+  const sent: unknown[] = [];
+  await using bed = new Bed({
+    registration: (right) => {
+      sent.push(right.scope);
+      const isKnown = !`${right.scope}`.includes("unknown");
+      return isKnown ? right : Response.json({ error: "invalid_client_metadata" }, { status: 400 });
+    },
+  });
+  const store = memoryTokens();
+  await use(bed, { store, scopes: ["unknown"] });
+  await bed.signIn({ store }).signOut(bed.server);
+  await use(bed, { store, scopes: ["write"] });
+  assertEquals(sent, ["read unknown", undefined, "read unknown write", "read write"]);
+});
 
 Deno.test("the client requests metadata URLs in the order of the specification", async () => {
   for (
@@ -636,12 +666,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
   });
   const store = memoryTokens();
   await use(bed, { store });
-  const expire = () =>
-    store.update(
-      `server ${bed.server}`,
-      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-    );
-  await expire();
+  await expire(bed, store);
   answer = () => new Response("", { status: 503 });
   await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, 503));
   assert(await bed.signIn({ store }).info(bed.server), "the user was signed out");
@@ -668,10 +693,7 @@ for (
     await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
     const store = memoryTokens();
     await use(bed, { store });
-    await store.update(
-      `server ${bed.server}`,
-      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-    );
+    await expire(bed, store);
     assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
   });
 }
@@ -688,10 +710,7 @@ for (
     await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
     const store = memoryTokens();
     await use(bed, { store });
-    await store.update(
-      `server ${bed.server}`,
-      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-    );
+    await expire(bed, store);
     await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, name));
     assertEquals([(await bed.signIn({ store }).info(bed.server))?.issuer, bed.visits.length], [bed.issuer, 1]);
   });
@@ -735,9 +754,7 @@ Deno.test("tokens are renewed and revoked even if only the challenge contains th
   const store = memoryTokens();
   await use(bed, { store });
   for (let round = 1; round <= 2; round++) {
-    const expired = { expiresAt: 1, issuedAt: 0 };
-    const expire = (text?: string) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired }));
-    await store.update(`server ${bed.server}`, expire);
+    await expire(bed, store);
     assertEquals(await use(bed, { store }), "Hello!");
     assertEquals([bed.visits.length, bed.forms.length, bed.forms.at(-1)?.grant_type], [1, round + 1, "refresh_token"]);
   }
@@ -773,9 +790,7 @@ Deno.test("a manually registered client belongs to the authorization server of i
   const client = { id: "by-hand" };
   await using bed = new Bed();
   await use(bed, { store, client });
-  const expired = { expiresAt: 1, issuedAt: 0 };
-  const expire = (text?: string) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired }));
-  await store.update(`server ${bed.server}`, expire);
+  await expire(bed, store);
   await using moved = new Bed({ issuer: "https://new.example.com" });
   await assertRejects(() => use(moved, { store, client }), Error, sentence(bed.issuer, moved.issuer));
   assertEquals([moved.visits, moved.forms], [[], []]);
@@ -827,10 +842,7 @@ Deno.test("an error contains no secret, even if the authorization server's respo
   });
   const options = { store, client: { id: "a", secret: "client-secret", issuer: bed.issuer } };
   await use(bed, options);
-  await store.update(
-    `server ${bed.server}`,
-    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-  );
+  await expire(bed, store);
   isRepeating = true;
   for (const each of [options, { client: options.client }]) {
     sent.length = 0;
@@ -855,10 +867,7 @@ Deno.test("the user signs in again if the server refuses a renewed token", async
   });
   const store = memoryTokens();
   await use(bed, { store });
-  await store.update(
-    `server ${bed.server}`,
-    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-  );
+  await expire(bed, store);
   assertEquals(await use(bed, { store }), "Hello!");
   assertEquals(bed.forms.map(({ grant_type }) => grant_type), [
     "authorization_code",
@@ -1088,10 +1097,7 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
   await use(bed, { store });
   assertEquals((await bed.signIn({ store }).info(bed.server))?.canRefresh, false);
   bed.revoke();
-  await store.update(
-    `server ${bed.server}`,
-    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-  );
+  await expire(bed, store);
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
 
@@ -1108,10 +1114,7 @@ Deno.test("without the user, a token is renewed with its refresh token, but nobo
     };
     assertEquals([await refresh(false), bed.visits.length], [false, 0]);
     await use(bed, { store });
-    await store.update(
-      `server ${bed.server}`,
-      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
-    );
+    await expire(bed, store);
     assertEquals([await refresh(false), bed.visits.length], [hasRefreshToken, 1]);
   }
 });

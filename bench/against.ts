@@ -43,9 +43,9 @@ const workloads: Readonly<Record<string, Workload>> = {
   "W1 tools/call, stdio": ["add", "modern", "stdio"],
   "W2 tools/call in a session, stdio": ["add", "session", "stdio"],
   "W4 call with 10 progress notifications, stdio": ["count", "modern", "stdio"],
-  "W9 opening a session, fetch": ["open", "session", "http"],
-  "W9 first request of a session on another instance, fetch": ["move", "session", "http"],
-  "W10 call of an operation of openapi(), fetch": ["operation", "modern", "http"],
+  "W10 opening a session, fetch": ["open", "session", "http"],
+  "W10 first request of a session on another instance, fetch": ["move", "session", "http"],
+  "W11 call of an operation of openapi(), fetch": ["operation", "modern", "http"],
 };
 
 /** Calls to a server that uses optional parts, in both copies. */

@@ -27,7 +27,7 @@ const options = readTaskOptions(Deno.args, {
   values: {
     "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower",
     "--pairs N": "Number of pairs in a comparison, or of starts with --starts; default: 40",
-    "--only W1,W5": "Measure only these workloads, of W1 to W9 and size",
+    "--only W1,W5": "Measure only these workloads, of W1 to W9 and size, or W10 and W11 with --against",
     "--runtime deno,bun,node": "Measure on these runtimes; default: all, or Deno and Bun in comparisons",
     "--slices N": "Number of rounds per workload, with a slice of one second for each server; default: 6",
   },
@@ -90,7 +90,7 @@ const parts: Readonly<Record<string, (runtimes: readonly Runtime[], peers: reado
 };
 
 /** Workloads that only `--against` measures. */
-const compared = options.has("--against") ? ["W9", "W10"] : [];
+const compared = options.has("--against") ? ["W10", "W11"] : [];
 const stranger = only.find((name) => !Object.hasOwn(parts, name) && !compared.includes(name));
 if (stranger !== undefined) {
   console.error(`Cannot measure "${stranger}": the workloads are ${[...Object.keys(parts), ...compared].join(", ")}`);

@@ -62,19 +62,19 @@ function findFigure(wanted: string, { workloads }: Figures): Figure {
 function describeConditions({ machine, conditions }: Figures): string {
   if (!conditions) {
     return `Machine: ${machine}. These figures come from an earlier version of the benchmark, with a warm-up of two ` +
-      "seconds per server. Slow servers were not warm yet, so their figures are too high, and the ratios favour `@x/mcp`.";
+      "seconds per server. Slow servers were not fully warmed up, so their figures are too high, and the ratios favour `@x/mcp`.";
   }
   const { rounds, warmUpSeconds, falling, shared, slices } = conditions;
   const warm = falling.length
     ? `The CPU time of these servers was still falling when their rounds began: ${falling.join(", ")}.`
-    : "All servers were warm when their rounds began.";
+    : "All servers were warmed up when their rounds began.";
   return `Machine: ${machine}. Each server had ${rounds} rounds, after a warm-up of at least ${warmUpSeconds} s of CPU ` +
-    `time. ${warm} In ${shared} of ${slices} slices, other processes used more than 10 % of a core.`;
+    `time. ${warm} In ${shared} of ${slices} slices, including those of the warm-up, other processes used more than 10 % of a core.`;
 }
 
 function describeWarmUp({ conditions }: Figures): string {
-  if (!conditions) return "servers of which the slow ones were not warm";
-  return conditions.falling.length ? "servers of which not all were warm" : "warm servers";
+  if (!conditions) return "servers that were not all warmed up";
+  return conditions.falling.length ? "servers that were not all warmed up" : "warmed-up servers";
 }
 
 /** Writes the plots and the pages, and formats the pages. */

@@ -321,55 +321,14 @@ behaviour("a found tool of another name fails the call with words", async (conne
   assertEquals(Object(error).message, sentence('tool "a"', 'tool provider "p"', 'tool "other"', "undefined"));
 });
 
-for (const [state, ghost] of [["undefined", undefined], ["another description", say("ghost", "other")]] as const) {
-  behaviour(`one warning reports that list shows a tool for which find returns ${state}`, async (connect) => {
-    const described = tool({ name: "ghost", description: "A ghost", run: () => "" });
-    const provider = toolProvider({
-      name: "liar",
-      list: () => [described, say("spare"), say("good")],
-      find: (name) => name === "good" ? say("good") : name === "ghost" ? ghost : undefined,
-    });
-    const { client, takeFaults } = await connect({ handlers: [provider] });
-    // An unknown name that no list has shown is no difference.
-    await assertRejects(() => client.callTool("unknown"));
-    for (let i = 0; i < 3; i++) {
-      await client.listTools();
-      await client.callTool("good");
-      await client.callTool("ghost").catch(() => {});
-      await client.callTool("spare").catch(() => {});
-    }
-    assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-      sentence('tool provider "liar"', 'tool "ghost"', "listChanged"),
-    ]);
-  }, { perInstance: "functions" });
-}
-
-behaviour("a limit that find creates anew in each call is reported once", async (connect) => {
-  const rate = { calls: 1, perMs: 60_000 };
-  const limited = (use: ToolProviderOptions["use"]) => (name: string) => tool({ name, use, run: () => name });
-  const anew = toolProvider({
-    name: "anew",
-    find: (name) => name.startsWith("a") ? limited([quota({ rate })])(name) : undefined,
-  });
-  const [shared, kept] = [quota({ rate }), new Map<string, Tool>()];
-  const once = toolProvider({
-    name: "once",
-    find(name) {
-      if (name === "shared") return limited([shared])(name);
-      if (!kept.has(name)) kept.set(name, limited([quota({ rate })])(name));
-      return kept.get(name);
-    },
-  });
-  const { client, takeFaults } = await connect({ handlers: [anew, once] });
-  for (const name of ["shared", "b", "c"]) {
-    await client.callTool(name);
-    await assertRejects(() => client.callTool(name), McpError, "too many calls");
-  }
-  assertEquals(takeFaults(), []);
-  for (const name of ["a1", "a2", "a2", "a1", "a1"]) await client.callTool(name);
-  assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-    sentence("a2", "layer", "create the layer once"),
-  ]);
+behaviour("an entry that is not JSON is left out of the list", async (connect) => {
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+  const bad = [{ "example.com/big": 1n }, cyclic].map((_meta, i) => tool({ name: `bad${i}`, _meta, run: () => "" }));
+  const provider = toolProvider({ list: () => [...bad, say("good")], find: () => undefined });
+  const { client, takeFaults } = await connect({ handlers: [provider] });
+  assertEquals((await client.listTools()).map(({ name }) => name), ["good"]);
+  assertEquals(takeFaults().length, 1);
 }, { perInstance: "observer" });
 
 behaviour("a cursor that never ends fails with words", async (connect) => {

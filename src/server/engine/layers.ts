@@ -395,8 +395,6 @@ export interface RunnerSteps {
   readonly also: readonly Handler[];
   /** The steps around the completion of a prompt or template. */
   readonly completion?: RunnerSteps;
-  /** The first layer that limits calls, and so must be the same object in all calls. */
-  readonly limiting?: object;
   /** Returns a runner with the steps. */
   apply<R extends Runner>(runner: R): R;
 }

@@ -323,7 +323,6 @@ function toSteps(options: Options, { handler, items, layers }: Applied): RunnerS
       return all.length ? { also: [], apply: toApply(all, []) } : undefined;
     },
     apply: toApply(layers, around),
-    limiting: layers.find(({ steps: { limit, enter } }) => limit || enter)?.layer,
   };
 }
 

@@ -4,8 +4,6 @@
  */
 import { quote } from "../../core/protocol/errors.ts";
 import { ADDED, INTERNALS, LISTED, withInternals } from "../../core/internals.ts";
-import type { BoundedMap } from "../../core/kit/bounded_map.ts";
-import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Call } from "../call/call.ts";
@@ -13,7 +11,7 @@ import { bindServices, type ContainerHost } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
 import type { NoServices, Services, SharedServiceValues } from "../call/service.ts";
-import { type RunnerSteps, type UseItem, withLayers } from "../engine/layers.ts";
+import { type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
   type BoundAllow,
@@ -325,29 +323,11 @@ function toChange({ use = [], tags = [], [ADDED]: add }: Form, prefix: string): 
   };
 }
 
-/** What a provider knows about the handlers that it has listed and found on one server. */
-interface Memory {
-  /** The digests of listed entries that were not called yet, by caller and name. */
-  listed?: BoundedMap<string, number>;
-  /** Whether a difference between `list` and `find` was reported. */
-  differs: boolean;
-  /** The layers that limit the calls of found handlers, by the name of the handler. */
-  limiting?: BoundedMap<string, WeakRef<object>>;
-  /** Whether a handler with a new layer of this kind was reported. */
-  hasFreshLimits: boolean;
-  /** The problems that were reported. */
-  readonly problems: Set<string>;
-}
-
-/** Maximum number of entries whose digests a provider remembers, and of problems that it reports. */
-const MAX_LISTED = 1000;
+/** Maximum number of problems that a provider reports. */
 const MAX_PROBLEMS = 20;
 /** Maximum number of entries in a page that `list` returns, and of pages that a client can read. */
 const MAX_PAGE = 1000;
 const MAX_PAGES = 1000;
-
-/** Loaded on demand, because a server without providers must not load it at its start. */
-const lazyBoundedMap = /* @__PURE__ */ new LazyModule(() => import("../../core/kit/bounded_map.ts"));
 
 /** The server whose handlers a provider completes. */
 interface Parts {
@@ -363,7 +343,6 @@ interface Parts {
 interface Listing {
   /** The names that are already on the page. */
   readonly names: Set<unknown>;
-  readonly caller: string;
   readonly call: Call;
 }
 
@@ -374,11 +353,12 @@ class ServedProvider implements Source {
   readonly allow?: Allow;
   readonly #parts: Parts;
   readonly #definition: Definition;
-  readonly #memory: Memory;
+  /** The functions that have returned an entry that is JSON. Most providers list the same handlers each time. */
+  readonly #checked = new WeakSet<Entry["wire"]>();
+  /** The problems that were reported. */
+  readonly #problems: Set<string>;
   /** The handlers with the options of the provider, by found handler. */
   readonly #changed = new WeakMap<Handler, Handler>();
-  /** The digests of entries, by the functions that return the entries. */
-  readonly #digests = new WeakMap<Entry["wire"], number>();
 
   constructor(definition: Definition, parts: Parts) {
     const { key, mapError, bare } = definition;
@@ -388,10 +368,8 @@ class ServedProvider implements Source {
     this.allow = parts.rule?.([handler])?.get(handler)?.allow ?? handler.allow;
     this.#parts = parts;
     this.#definition = definition;
-    this.#memory = parts.core.state.slot<Memory>(definition, () => {
-      // Bound: `MAX_PROBLEMS`.
-      return { differs: false, hasFreshLimits: false, problems: new Set() };
-    });
+    // Bound: `MAX_PROBLEMS`.
+    this.#problems = parts.core.state.slot(definition, () => new Set());
   }
 
   /** Returns the handler of a name for the caller, or `undefined` if there is none. */
@@ -399,24 +377,17 @@ class ServedProvider implements Source {
     const { core } = this.#parts;
     const { prefix, place, kind, find } = this.#definition;
     if (!name.startsWith(prefix) || name.length > MAX_NAME || !await isAllowed(this.allow, call, core)) return;
-    // Read the caller now, because a runtime drops the address when the client disconnects.
-    const caller = this.#memory.listed && toCaller(call);
     return await attempt({ core, call, subject: name, mapError: this.mapError }, async () => {
       const found = await find(call, undefined, name.slice(prefix.length));
-      if (found === undefined) {
-        this.#compare(name, { caller, call });
-        return;
-      }
+      if (found === undefined) return;
       const refuse = (state: string) => new TypeError(`Cannot find ${kind.name} ${quote(name)} of ${place}: ${state}`);
       await refuseSkipped(found);
       const handler = this.#serve(found, (state) => refuse(`find returned ${state}`));
-      const { key, definition } = handler[INTERNALS];
+      const { key } = handler[INTERNALS];
       if (key !== name) {
         throw refuse(`find returned ${toName(handler)}; return the ${kind.name} of this name, or undefined`);
       }
-      await this.#checkLimits(name, found, call);
       for (const each of withAlso(handler)) each[INTERNALS].services?.open(findHost(call));
-      this.#compare(name, { caller, call, entry: definition as Entry }); // The cast is safe, because the handler has the kind of the provider.
       return handler;
     });
   }
@@ -424,8 +395,6 @@ class ServedProvider implements Source {
   async list(call: Call, { cursor = "", size, before }: SourceRange): Promise<SourcePage> {
     const { place, kind: { list: name }, list } = this.#definition;
     if (!list) return { items: [] };
-    // Read the caller now, because a runtime drops the address when the client disconnects.
-    const caller = toCaller(call);
     // The number of pages precedes the cursor of the provider.
     const [, pages, given] = /^(\d+) (.*)$/s.exec(cursor) ?? [];
     const start = readStart(given);
@@ -443,12 +412,8 @@ class ServedProvider implements Source {
         : `there are ${count} pages and a nextCursor`;
       throw refuse(`${state}; omit nextCursor on the last page`);
     }
-    if (!this.#memory.differs) {
-      const { BoundedMap } = await lazyBoundedMap.load();
-      this.#memory.listed ??= new BoundedMap({ full: "evict", max: MAX_LISTED });
-    }
     const names = new Set<unknown>(before.map((entry) => Object(entry).name));
-    const listing: Listing = { names, caller, call };
+    const listing: Listing = { names, call };
     const entries: object[] = [];
     const problems: unknown[] = [];
     for (const item of items) {
@@ -464,7 +429,7 @@ class ServedProvider implements Source {
   }
 
   /** Returns an entry for the caller. Adds its name to `names`. Returns `undefined` if the caller does not see it. */
-  async #toEntry(item: unknown, { names, caller, call }: Listing): Promise<object | undefined> {
+  async #toEntry(item: unknown, { names, call }: Listing): Promise<object | undefined> {
     const { core, names: own } = this.#parts;
     const { place, kind } = this.#definition;
     await refuseSkipped(item);
@@ -480,34 +445,11 @@ class ServedProvider implements Source {
     if (!await isAllowed(allow, call, core)) return;
     const shown = vary ? await vary(call, core) : entry;
     if (!shown) return;
+    const wire = shown.wire(core);
     // Fails for an entry that is not JSON, which would make the whole list fail.
-    this.#memory.listed?.set(`${caller} ${key}`, this.#digest(shown));
-    return shown.wire(core);
-  }
-
-  /**
-   * Reports the first handler whose layer has counted none of its earlier calls, because `find` creates the layer again.
-   */
-  async #checkLimits(name: string, found: unknown, { method }: Call): Promise<void> {
-    const { steps }: { readonly steps?: RunnerSteps } = Object(Object(found)[INTERNALS].definition);
-    const layer = steps?.limiting;
-    const memory = this.#memory;
-    if (!layer || memory.hasFreshLimits) return;
-    const { BoundedMap } = await lazyBoundedMap.load();
-    memory.limiting ??= new BoundedMap({ full: "evict", max: MAX_LISTED });
-    const known = memory.limiting.get(name);
-    memory.limiting.set(name, new WeakRef(layer));
-    if (!known || known.deref() === layer) return;
-    memory.hasFreshLimits = true;
-    memory.limiting = undefined;
-    const { kind, place } = this.#definition;
-    const text = `Cannot limit the calls of ${kind.name} ${
-      quote(name)
-    } of ${place}: find has returned it with a new layer`;
-    this.#parts.core.report(
-      new Error(`${text}, which has counted no calls; create the layer once, or put it into use of the provider`),
-      { method, subject: name },
-    );
+    if (!this.#checked.has(shown.wire)) JSON.stringify(wire);
+    this.#checked.add(shown.wire);
+    return wire;
   }
 
   /** Returns a found handler with the options of the provider and the rules of the server. */
@@ -537,44 +479,11 @@ class ServedProvider implements Source {
     return { ...changed, ...ruled.get(changed), [INTERNALS]: { ...internals, also } };
   }
 
-  /** Reports the first difference between an entry that was listed for a caller and what `find` returns for it. */
-  #compare(
-    name: string,
-    { caller, call, entry }: { readonly caller?: string; readonly call: Call; readonly entry?: Entry },
-  ): void {
-    const memory = this.#memory;
-    const key = `${caller} ${name}`;
-    const digest = memory.listed?.get(key);
-    if (digest === undefined) return;
-    memory.listed?.delete(key);
-    // Entries that vary by caller are compared with their general form only.
-    if (entry && (entry.vary || this.#digest(entry) === digest)) return;
-    memory.differs = true;
-    memory.listed = undefined;
-    const { kind, place } = this.#definition;
-    const state = entry ? "find returns another description of it" : "find returns undefined";
-    const text = `Cannot rely on ${place}: list has shown ${kind.name} ${quote(name)}, but ${state}`;
-    this.#parts.core.report(
-      new Error(
-        `${text}; return the same from list and find, and call server.listChanged("${kind.list}") after a change`,
-      ),
-      { method: call.method, subject: name },
-    );
-  }
-
-  /** Returns the digest of an entry. Most providers list the same handlers each time. */
-  #digest({ wire }: Pick<Entry, "wire">): number {
-    let digest = this.#digests.get(wire);
-    if (digest === undefined) this.#digests.set(wire, digest = toDigest(JSON.stringify(wire(this.#parts.core))));
-    return digest;
-  }
-
   /** Reports entries that cannot be listed, once for each reason. */
   #report([first, ...others]: readonly unknown[], call: Call): void {
-    const { problems } = this.#memory;
     const { message } = Object(first);
-    if (problems.size >= MAX_PROBLEMS || problems.has(message)) return;
-    problems.add(message);
+    if (this.#problems.size >= MAX_PROBLEMS || this.#problems.has(message)) return;
+    this.#problems.add(message);
     const more = others.length ? `; other entries that cannot be listed: ${others.length}` : "";
     const { method } = call;
     this.#parts.core.report(new TypeError(message + more, { cause: first }), {
@@ -590,18 +499,6 @@ async function refuseSkipped(found: unknown): Promise<void> {
   if (feature?.name !== "skipped") return;
   const { describeSkipped } = await lazySkipped.load();
   throw new TypeError(describeSkipped(definition as Skipped)); // The cast is safe, because of the feature.
-}
-
-/** Returns a key for the caller of a call. Lists may also differ by the query of the URL. */
-function toCaller({ principal, sessionId, link, http }: Call): string {
-  const caller = principal ? `principal ${principal.id}` : sessionId ?? String(link.account.key);
-  return JSON.stringify([caller, http && URL.parse(http.url)?.search]);
-}
-
-function toDigest(text: string): number {
-  let digest = text.length;
-  for (let at = 0; at < text.length; at++) digest = Math.imul(digest, 31) + text.charCodeAt(at) | 0;
-  return digest;
 }
 
 /** Returns the host of the endpoint that serves a call. The host of a call from inside a call inherits from it. */

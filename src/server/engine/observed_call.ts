@@ -43,6 +43,8 @@ export function observeRequest(core: Core, message: Request, origin: Origin): Re
   if (core.observing?.handlesRequests) return new ObservedCall(core, message, origin);
 }
 
+type CallEnd = Pick<CallEvent, "outcome" | "why" | "code" | "message" | "resultType">;
+
 /** The report of one request. Does not refer to the request's parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
   why?: CancelReason;
@@ -153,12 +155,9 @@ class ObservedCall implements RequestReport {
     return before + now;
   }
 
-  // Create each event with one object literal, because merging several objects takes longer than the rest of the
-  // report.
   #describe(): StartEvent {
     const { transport, principal } = this.#origin;
     const { traceparent, tracestate, baggage } = this.#trace;
-    const waitedMs = this.#waitedMs ?? 0;
     return {
       id: this.#id,
       parent: this.#parent,
@@ -175,7 +174,7 @@ class ObservedCall implements RequestReport {
       tracestate,
       baggage,
       httpTraceparent: this.#readHeader(),
-      waitedMs,
+      waitedMs: this.#waitedMs ?? 0,
     };
   }
 
@@ -217,29 +216,11 @@ class ObservedCall implements RequestReport {
     return this.#core.ticker.clock.now();
   }
 
-  #end(end: Pick<CallEvent, "outcome" | "why" | "code" | "message" | "resultType">): void {
+  #end({ outcome, why, code, message, resultType }: CallEnd): void {
     if (this.#waitedMs === undefined || this.#hasEnded) return;
     this.#hasEnded = true;
-    const { observer } = this.#core;
-    if (!observer.call) return;
-    const { transport, principal } = this.#origin;
-    const { traceparent, tracestate, baggage } = this.#trace;
-    const { outcome, why, code, message, resultType } = end;
-    observer.call({
-      id: this.#id,
-      parent: this.#parent,
-      request: this.#request,
-      session: this.#session,
-      peer: this.#peer,
-      method: this.#method,
-      subject: this.#subject,
-      transport,
-      principal: principal?.id,
-      revision: this.#client?.version ?? "",
-      client: this.#client?.info,
-      traceparent,
-      tracestate,
-      baggage,
+    this.#core.observer.call?.({
+      ...this.#started ?? this.#describe(),
       waitedMs: this.#countWait(),
       durationMs: this.#now() - this.#since,
       outcome,

@@ -2,7 +2,7 @@
  * `mcp call`: lists the tools of a server, or calls a tool.
  */
 import { type ListedTool, McpError, type Params, type ToolResult } from "../client/client.ts";
-import { isObject } from "../core/kit/json.ts";
+import { isObject, parseJson } from "../core/kit/json.ts";
 import { startTool } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
@@ -123,10 +123,6 @@ async function findUnlisted(
 }
 
 function parseObject(line: string): Params | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return; // The line is not JSON.
-  }
+  const value = parseJson(line);
+  return isObject(value) ? value : undefined;
 }

@@ -5,7 +5,7 @@ import { NAME } from "./version.ts";
 import { joinPath, toFolder } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import type { Params } from "../client/client.ts";
-import { isObject } from "../core/kit/json.ts";
+import { isObject, parseJson } from "../core/kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 
 /** Maximum number of bytes to read from a file. */
@@ -43,7 +43,7 @@ export async function readProject(folder: string): Promise<Params> {
   const found = await findProjectFile(folder, { names, test: () => true });
   if (!found) return {};
   const isPackageJson = found.path.endsWith("/package.json");
-  const value = isPackageJson ? parse(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
+  const value = isPackageJson ? parseJson(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
   return isObject(value) ? value : {};
 }
 
@@ -56,7 +56,7 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
   const found = await findProjectFile(platform.toPath("."), { names, test: (text) => text.includes(`"${NAME}`) });
   if (!found) return () => false;
   const isPackageJson = found.path.endsWith("/package.json");
-  const value = isPackageJson ? parse(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
+  const value = isPackageJson ? parseJson(found.text) : (await loadParser()).readJsonc(found.text, found.path).value;
   if (!isObject(value)) return () => false;
   if (isPackageJson) {
     const isInstalled = [value.dependencies, value.devDependencies].some((all) => isObject(all) && NAME in all);
@@ -71,14 +71,4 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
 
 function loadParser(): Promise<typeof import("./config/jsonc.ts")> {
   return importModule<typeof import("./config/jsonc.ts")>("./config/jsonc.ts");
-}
-
-// Parses JSON with comments, or only JSON if the parser for comments cannot be loaded. The parser is missing in a
-// project that has installed only this library.
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return;
-  }
 }

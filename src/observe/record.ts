@@ -1,6 +1,7 @@
 /**
  * An observer that records the messages of a server as a transcript.
  */
+import { parseJson } from "../core/kit/json.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { MessageEvent, Observer } from "../server/call/observer.ts";
 import { Transcript } from "../core/kit/transcript.ts";
@@ -81,7 +82,7 @@ class Recorder implements Observer {
 
   message({ direction, text }: MessageEvent): unknown {
     const { write, redact } = this.#options;
-    const parsed = parse(text);
+    const parsed = parseJson(text);
     const message = redact && parsed !== undefined ? redact(parsed) : parsed;
     if (message === undefined) return;
     if (message instanceof Promise) {
@@ -108,7 +109,7 @@ class Recorder implements Observer {
 
   #hideInText(text: string): string {
     // Also search texts that are JSON, because the text of a tool result is often JSON.
-    const inner = /^\s*[[{]/.test(text) ? parse(text) : undefined;
+    const inner = /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
     if (inner === undefined) {
       return text.replace(
         CREDENTIAL,
@@ -124,13 +125,4 @@ class Recorder implements Observer {
 /** Tests whether a text that begins like a JSON Web Token has at least three parts. */
 function isToken(text: string): boolean {
   return text.split(".").length > 2;
-}
-
-/** Parses JSON. Returns `undefined` if the text is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The text is not JSON. The server answers such a message with an error.
-  }
 }

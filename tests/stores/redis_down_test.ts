@@ -78,7 +78,11 @@ for (const [name, connect] of Object.entries(kinds)) {
 Deno.test("if Redis refuses the password, the error says so", async () => {
   const redis = listen((socket) => {
     socket.on("error", () => {});
-    socket.on("data", () => socket.write("-WRONGPASS invalid username-password pair or user is disabled.\r\n"));
+    // One reply for each command, because clients send several commands at once. A command begins with its length.
+    socket.on("data", (data) => {
+      const count = String(data).match(/^\*\d+\r$/gm)?.length ?? 0;
+      socket.write("-WRONGPASS invalid username-password pair or user is disabled.\r\n".repeat(count));
+    });
   });
   await new Promise<void>((resolve) => redis.listen(0, host, resolve));
   const { port } = Object(redis.address());

@@ -1,7 +1,8 @@
 /**
  * Sends requests to authorization servers, with a timeout and a maximum size for responses.
  */
-import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
+import { readText } from "../../core/kit/body_pieces.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 
 /** Sends a request, like the global `fetch`. */
@@ -18,6 +19,10 @@ export interface JsonResponse {
 export const TIMEOUT_MS = 5000;
 /** Maximum size of a response body in bytes. */
 const MAX_BYTES = 512 * 1024;
+const TEXT = {
+  maxBytes: MAX_BYTES,
+  toError: () => new Error(`the response is longer than ${MAX_BYTES} bytes`),
+};
 
 /** A response with its body as text. */
 export interface TextResponse {
@@ -35,7 +40,7 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
   const exchange = async () => {
     const response = await send(url, { ...init, signal, redirect: "manual" });
     const { status, headers } = response;
-    return { status, headers, text: await readText(response) };
+    return { status, headers, text: await readText(response, TEXT) };
   };
   // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests to this
   // server may wait for the response.
@@ -47,28 +52,8 @@ export async function sendJson(send: Send, url: string, init: RequestInit): Prom
   const headers = new Headers(init.headers);
   headers.set("accept", "application/json");
   const { status, text } = await sendText(send, url, { ...init, headers });
-  return { status, json: parse(text) };
-}
-
-async function readText({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
-}
-
-function parse(text: string): JsonResponse["json"] {
-  try {
-    const json: unknown = JSON.parse(text);
-    return isObject(json) ? json : {};
-  } catch {
-    return {};
-  }
+  const json = parseJson(text);
+  return { status, json: isObject(json) ? json : {} };
 }
 
 /**

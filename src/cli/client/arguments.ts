@@ -3,7 +3,7 @@
  */
 import { toState } from "../../core/kit/error_state.ts";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
@@ -164,12 +164,4 @@ function listTypes(unresolved: unknown, root: Params, depth = 0): ReadonlySet<un
   if (Array.isArray(schema.enum)) return new Set(schema.enum.flatMap(typesOf));
   const alternatives = [anyOf, oneOf, allOf].find(Array.isArray) ?? [];
   return new Set(alternatives.flatMap((each: unknown) => [...listTypes(each, root, depth + 1)]));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

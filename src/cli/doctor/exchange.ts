@@ -5,7 +5,7 @@
 import { readEvents, readMessageEvent } from "../../core/kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";
 import { deadline } from "../../core/kit/deadline.ts";
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
 import { startResponseTimer } from "../../core/kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
@@ -171,12 +171,8 @@ async function readStart({ body }: Response): Promise<string> {
 }
 
 function readMessage(text: string): Message | undefined {
-  try {
-    const value: unknown = [JSON.parse(text)].flat()[0];
-    return isMessage(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value: unknown = [parseJson(text)].flat()[0];
+  return isMessage(value) ? value : undefined;
 }
 
 function isMessage(value: unknown): value is Message {

@@ -6,7 +6,7 @@
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps (Sandbox proxy)
  */
 import { checkCaller, isLoopbackHost } from "../../host.ts";
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
 import { isOriginSource } from "../../core/kit/origin_source.ts";
 import { platform } from "../platform.ts";
 
@@ -56,12 +56,7 @@ export function respond(request: Request, info: object): Response {
  * Converts the origins that an app declares, as JSON, to a content security policy. Omits values that are not origins.
  */
 function toPolicy(declared: string): string {
-  let csp: unknown;
-  try {
-    csp = JSON.parse(declared);
-  } catch {
-    csp = undefined;
-  }
+  const csp = parseJson(declared);
   const list = (name: string): readonly string[] => {
     const origins = isObject(csp) ? csp[name] : undefined;
     return Array.isArray(origins) ? origins.filter(isOriginSource).slice(0, MAX_ORIGINS) : [];

@@ -2,9 +2,9 @@
  * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
  * limits the destinations, and the duration and size of responses.
  */
-import { readPieces } from "../../core/kit/body_pieces.ts";
+import { readText } from "../../core/kit/body_pieces.ts";
 import { deadline } from "../../core/kit/deadline.ts";
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
 import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
@@ -68,7 +68,7 @@ export class Requests {
       signal,
     );
     if (status >= 500) throw new SignInError(`Cannot read ${url.href}: the status is ${status}; try again later`);
-    const json = status === 200 ? parse(text) : undefined;
+    const json = status === 200 ? parseJson(text) : undefined;
     return isObject(json) && !Array.isArray(json) ? json : undefined;
   }
 
@@ -105,7 +105,8 @@ export class Requests {
     const exchange = async () => {
       const response = await send(signal);
       const { status, headers } = response;
-      return { status, headers, text: await readText(response, url) };
+      const toError = () => new SignInError(`Cannot read ${url.href}: the response is longer than ${MAX_BYTES} bytes`);
+      return { status, headers, text: await readText(response, { maxBytes: MAX_BYTES, toError }) };
     };
     const onTimeout = () => {
       const state = `Cannot reach ${url.href}: no response within ${TIMEOUT_MS / 1000} s; try again later`;
@@ -121,24 +122,4 @@ export class Requests {
 /** Tests whether a URL has a loopback host. */
 export function isThisMachine({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
-}
-
-async function readText({ body }: Response, { href }: URL): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of readPieces(body)) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${href}: the response is longer than ${MAX_BYTES} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,5 @@
 /**
- * Iterates over the pieces of a body.
+ * Reads bodies piece by piece.
  */
 
 /**
@@ -20,4 +20,20 @@ export async function* readPieces<T>(body: ReadableStream<T> | null): AsyncGener
   } finally {
     if (!isDone) reader.cancel().catch(() => {});
   }
+}
+
+/** Returns a body as text. Throws the error that `toError` returns if the body is longer than `maxBytes`. */
+export async function readText(
+  { body }: Response,
+  { maxBytes, toError }: { readonly maxBytes: number; readonly toError: () => Error },
+): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const piece of readPieces(body)) {
+    bytes += piece.byteLength;
+    if (bytes > maxBytes) throw toError();
+    text += decoder.decode(piece, { stream: true });
+  }
+  return text + decoder.decode();
 }

@@ -1,7 +1,7 @@
 /**
  * Converts responses of authorization servers that report errors in another way than OAuth requires.
  */
-import { isObject } from "./json.ts";
+import { isObject, parseJson } from "./json.ts";
 
 /** Members that only successful responses contain: of a token, of an introspection and of a registration. */
 const RESULTS = ["access_token", "active", "client_id"];
@@ -28,12 +28,7 @@ export function toOAuthResponse(
 }
 
 function hasOnlyError(text: string): boolean {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return false;
-  }
+  const json = parseJson(text);
   return isObject(json) && typeof json.error === "string" && json.error !== "" &&
     RESULTS.every((name) => (json[name] ?? "") === "");
 }

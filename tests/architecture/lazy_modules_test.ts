@@ -27,7 +27,6 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/handler_layers.ts": ["src/server/handlers/extension_call.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
   "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],
-  "src/server/handlers/provider.ts": ["src/core/kit/bounded_map.ts"],
   "src/server/handlers/resource_methods.ts": ["src/server/handlers/provider_chain.ts"],
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],

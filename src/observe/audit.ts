@@ -33,10 +33,7 @@ export interface AuditIntent extends AuditSubject {
   readonly client?: { readonly name: string; readonly version: string };
   /** Parameters of the server's path, such as the tenant, if the path has parameters. */
   readonly route?: unknown;
-  /**
-   * A copy of the arguments of the tool or prompt, or of the parameters of an extension's method, as the client sent
-   * them, before validation.
-   */
+  /** A copy of the arguments, or of an extension method's parameters, as the client sent them, before validation. */
   readonly arguments?: unknown;
 }
 
@@ -82,10 +79,9 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
 
 /**
  * Creates middleware that records which callers call tools, read resources, get prompts and call methods of extensions,
- * such as an answer to a task or its cancellation. For each call, it writes an
- * intent before the handler runs, and an outcome after the call has ended. The middleware does not run for list
- * requests, because clients could then no longer share a cached list: middleware for a list gives the list the cache
- * scope `"private"`.
+ * such as an answer to a task or its cancellation. For each call, it writes an intent before the handler runs, and an
+ * outcome after the call has ended. The middleware does not run for list requests, because clients could then no longer
+ * share a cached list: middleware for a list gives the list the cache scope `"private"`.
  *
  * If the intent of a call cannot be written, the call fails, unless `onError` is `"continue"`. If the outcome cannot be
  * written, the error is only printed, because the handler has already run.
@@ -227,7 +223,6 @@ function readExtensionCall(call: Context): Audited {
   return { subject: Reflect.get(call, "subject"), given };
 }
 
-/** The subject and the arguments of a call. */
 interface Audited {
   readonly subject: unknown;
   readonly given: unknown;

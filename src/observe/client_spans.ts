@@ -11,19 +11,11 @@ import { injectContext } from "./trace_context.ts";
 
 /** Options of {@linkcode openTelemetryClient}. */
 export interface OpenTelemetryClientOptions {
-  /**
-   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer named `@x/mcp` from the registered
-   * provider.
-   */
+  /** OpenTelemetry tracer for the spans. Defaults to the tracer named `@x/mcp` from the registered provider. */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
-  /**
-   * The OpenTelemetry meter that creates the metrics. Defaults to the meter named `@x/mcp` from the registered
-   * provider.
-   */
+  /** OpenTelemetry meter for the metrics. Defaults to the meter named `@x/mcp` from the registered provider. */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /**
-   * URL of the server, if the client connects over HTTP. The host and port of the URL become attributes of the spans.
-   */
+  /** URL of the server, if the client connects over HTTP. The spans get its host and port as attributes. */
   readonly url?: string | URL;
 }
 

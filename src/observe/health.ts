@@ -21,10 +21,7 @@ export interface HealthOptions {
    * of the store, but the status does not depend on the store. Defaults to `"required"`.
    */
   readonly store?: "required" | "optional";
-  /**
-   * Timeout for the check of the services and the store, in milliseconds. If the check takes longer, the server is not
-   * ready. Defaults to 2000.
-   */
+  /** Milliseconds for the check of services and store, after which the server is not ready. Defaults to 2000. */
   readonly timeoutMs?: number;
 }
 
@@ -40,9 +37,7 @@ export interface HealthDetails {
   readonly name: string;
   /** Whether this server is ready. */
   readonly ready: boolean;
-  /**
-   * State of the services that live as long as the server, and of the server's extensions, authentication and routes.
-   */
+  /** State of the services that live as long as the server, of extensions, authentication and routes. */
   readonly services: HealthState;
   /** The store. */
   readonly store: HealthState;
@@ -125,7 +120,6 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Ends the waits for parts of the server. */
   readonly #closed = new AbortController();
   /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;

@@ -173,10 +173,7 @@ class JsonLog implements Observer {
     return this.#write(toPrintableJson(JSON.stringify(redacted)), redacted);
   }
 
-  /**
-   * Describes an unexpected error. Includes the error message only if `details` is set, because the message may quote
-   * arguments.
-   */
+  /** Includes the error message only if `details` is set, because the message may quote arguments. */
   #describe(error: unknown): Readonly<Record<string, unknown>> {
     try {
       if (!(error instanceof Error)) return { error: typeof error, message: this.#details ? String(error) : undefined };

@@ -5,16 +5,12 @@
  */
 import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../server/call/observer.ts";
 
-/** Attributes of a span or metric, keyed by the names in the conventions. */
 export type Attributes = Record<string, string>;
 
 /** Upper bounds of the histogram buckets for durations, in seconds. */
 export const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
-/**
- * Values of `network.transport` and `network.protocol.name`, keyed by transport. A client in the same process uses no
- * network.
- */
+/** `network.transport` and `network.protocol.name` by transport. A client in the same process uses no network. */
 const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, protocol?: string]>> = {
   http: ["tcp", "http"],
   "http-sse": ["tcp", "http"],
@@ -37,7 +33,6 @@ export const CLIENT_DURATION = {
   description: "Duration of MCP requests from sending the request to receiving the response",
 };
 
-/** Adds the attributes that describe the transport. */
 export function addNetwork(attributes: Attributes, { transport }: Pick<EventSource, "transport">): Attributes {
   const [network, protocol] = NETWORK[transport];
   if (network) attributes["network.transport"] = network;
@@ -50,7 +45,6 @@ export function toTarget({ method, subject }: Pick<StartEvent, "method" | "subje
   return method === "tools/call" || method === "prompts/get" ? subject : undefined;
 }
 
-/** Adds the method of a request, and the name of the tool or prompt that the request uses. */
 export function addTarget(attributes: Attributes, method: string, target: string | undefined): Attributes {
   attributes["mcp.method.name"] = method;
   if (method === "tools/call") attributes["gen_ai.operation.name"] = "execute_tool";
@@ -65,7 +59,6 @@ export function describeOperation(event: StartEvent): Attributes {
   return addNetwork(attributes, event);
 }
 
-/** Returns the attributes of the metric of a session. */
 export function describeSession(event: SessionEvent): Attributes {
   return addNetwork({ "mcp.protocol.version": event.revision }, event);
 }

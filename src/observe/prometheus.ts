@@ -165,7 +165,6 @@ class Metrics implements Prometheus {
   }
 }
 
-/** The time series of one metric. */
 // Bound: `MAX_VALUES` and `MAX_SERIES`.
 class Histogram {
   readonly #name: string;
@@ -203,7 +202,6 @@ class Histogram {
   }
 }
 
-/** The bucket counts and the sum of one time series. */
 class Series {
   readonly #counts: number[] = Array(BUCKETS.length + 1).fill(0);
   #sum = 0;
@@ -241,10 +239,7 @@ function respond(status: number, body: string, headers: Readonly<Record<string, 
   return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
 }
 
-/**
- * Compares texts in constant time, so that the response time does not reveal how many characters of a token are
- * correct.
- */
+/** Compares in constant time, so that the time does not reveal how many characters of a token are correct. */
 function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);

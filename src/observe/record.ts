@@ -10,10 +10,7 @@ import { Transcript } from "../core/kit/transcript.ts";
 export interface RecordOptions {
   /** Writes a line, without a line feed at its end. */
   readonly write: (line: string) => unknown;
-  /**
-   * Returns the message to write, for example without secrets. Return `undefined` to omit the message. If `redact`
-   * throws, the message is not written.
-   */
+  /** Returns the message to write, for example without secrets. Returning `undefined` or throwing omits the message. */
   readonly redact?: (message: unknown) => unknown;
 }
 
@@ -26,9 +23,9 @@ const OPTIONS: KnownOptions<keyof RecordOptions> = {
 const SECRET =
   /^(?!progressToken$|maxTokens$).*(token|secret|password|passwd|api[-_]?key|authorization|cookie|credential)s?$/i;
 /**
- * Matches texts that can be secrets: credentials in headers, JSON Web Tokens, and secret URL parameters. Also matches the
- * start of a token without its other parts, because a pattern that requires them would search a long text again from
- * each `eyJ`.
+ * Matches texts that can be secrets: credentials in headers, JSON Web Tokens, and secret URL parameters. Also matches
+ * the start of a token without its other parts, because a pattern that requires them would search a long text again
+ * from each `eyJ`.
  */
 const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+|(\beyJ[\w-]+(?:\.[\w-]*){0,2}(?:\.[\w-]+){0,2})/gi;
@@ -122,7 +119,6 @@ class Recorder implements Observer {
   }
 }
 
-/** Tests whether a text that begins like a JSON Web Token has at least three parts. */
 function isToken(text: string): boolean {
   return text.split(".").length > 2;
 }

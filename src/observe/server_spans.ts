@@ -41,15 +41,9 @@ import { extractContext } from "./trace_context.ts";
 
 /** Options of {@linkcode openTelemetry}. */
 export interface OpenTelemetryOptions {
-  /**
-   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer named `@x/mcp` from the registered
-   * provider.
-   */
+  /** OpenTelemetry tracer for the spans. Defaults to the tracer named `@x/mcp` from the registered provider. */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
-  /**
-   * The OpenTelemetry meter that creates the metrics. Defaults to the meter named `@x/mcp` from the registered
-   * provider.
-   */
+  /** OpenTelemetry meter for the metrics. Defaults to the meter named `@x/mcp` from the registered provider. */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
   /** Whether the status of a span contains the error message, which may quote arguments. Defaults to `false`. */
   readonly details?: boolean;
@@ -116,10 +110,7 @@ export function readParts(
   };
 }
 
-/**
- * A histogram of durations in seconds. It is created when the first duration is recorded after the program has
- * registered a meter provider.
- */
+/** Durations in seconds. The histogram is created once the program has registered a meter provider. */
 export class Durations {
   readonly #metric: { readonly name: string; readonly description: string };
   readonly #meter?: Meter;
@@ -149,7 +140,6 @@ export class Durations {
 /** The meter of a program without a provider. */
 const NO_METER = createNoopMeter();
 
-/** The span and the context of a running call. */
 interface Running {
   readonly span: Span;
   /** The context in which the call's handler runs. */
@@ -159,10 +149,7 @@ interface Running {
 class ServerSpans implements Observer {
   readonly #tracer: Tracer;
   readonly #details: boolean;
-  /**
-   * The running calls, keyed by id. Each entry is removed again, because the observer is always notified of the end of
-   * a call.
-   */
+  /** Keyed by id. Each entry is removed again, because the observer is always notified of the end of a call. */
   // Bound: `calls.running` and `calls.waiting`.
   readonly #running = new Map<number, Running>();
   readonly #times = new SessionTimes();
@@ -261,10 +248,7 @@ function isAmbient({ waitedMs, transport }: StartEvent): boolean {
   return transport === "memory" || transport === "internal" || !context.active().getValue(IN_CALL);
 }
 
-/**
- * Adds attributes that only spans have. In a metric, a value that differs between requests would create a time series
- * per request.
- */
+/** In a metric, a value that differs between requests would create a time series per request. */
 function addRequest(attributes: Attributes, event: StartEvent): Attributes {
   const { method, subject, request, session, peer } = event;
   if (request !== undefined) attributes["jsonrpc.request.id"] = String(request).slice(0, MAX_TEXT);

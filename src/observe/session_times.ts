@@ -6,15 +6,11 @@ import type { SessionEvent } from "../server/call/observer.ts";
 /** Maximum number of open sessions whose creation time is kept. The duration of further sessions is not measured. */
 const MAX_SESSIONS = 10_000;
 
-/** The creation times of open sessions. */
 export class SessionTimes {
   // Bound: `MAX_SESSIONS`.
   readonly #created = new Map<string, number>();
 
-  /**
-   * Returns the duration of a session in seconds. Returns `undefined` if the session has not ended, or if its creation
-   * time is unknown.
-   */
+  /** Returns a duration in seconds. `undefined` if the session has not ended, or its creation time is unknown. */
   end({ state, transport, id }: SessionEvent): number | undefined {
     // Without an id, only a stdio session can be identified, because stdio has a single session.
     const key = id ?? (transport === "stdio" ? transport : undefined);

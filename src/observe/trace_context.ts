@@ -5,7 +5,6 @@
  */
 import { type Context, createTraceState, propagation, type SpanContext, trace } from "@opentelemetry/api";
 
-/** The keys of a trace context in `_meta`. */
 export interface TraceMeta {
   readonly traceparent?: string;
   readonly tracestate?: string;
@@ -14,10 +13,7 @@ export interface TraceMeta {
 
 const PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
 
-/**
- * Returns the context `base` with the span from `meta` as its active span. Returns `undefined` if `meta` contains no
- * valid span.
- */
+/** Returns `base` with the span from `meta` as active span, or `undefined` if `meta` has no valid span. */
 export function extractContext(base: Context, meta: TraceMeta): Context | undefined {
   const { traceparent, tracestate } = meta;
   if (traceparent === undefined) return;
@@ -36,7 +32,6 @@ export function extractContext(base: Context, meta: TraceMeta): Context | undefi
   return read && trace.isSpanContextValid(read) ? trace.setSpanContext(base, read) : undefined;
 }
 
-/** Returns the span of a context as entries for `_meta`. */
 export function injectContext(from: Context): TraceMeta {
   const meta: Record<string, string> = {};
   propagation.inject(from, meta);

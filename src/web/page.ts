@@ -11,20 +11,17 @@ export interface WebMcpModule {
 /** Options of `register`. */
 export interface WebMcpRegisterOptions {
   /**
-   * Returns the access token of the user of the page, or `undefined` for calls without a token. Called for each request.
-   * The script sends the token only in the header `Authorization`, and only to the MCP endpoint. By default, requests
-   * have no token.
+   * Returns the access token of the user of the page, or `undefined` for calls without a token. Called for each
+   * request. The script sends the token only in the header `Authorization`, and only to the MCP endpoint. By default,
+   * requests have no token.
    */
   readonly token?: () => string | undefined | Promise<string | undefined>;
-  /**
-   * Whether requests contain the cookies of the server's origin. The server must allow the page's origin with
-   * `credentials: true`. Defaults to `false`.
-   */
+  /** Whether to send cookies. The server must allow the page's origin with `credentials: true`. Defaults to `false`. */
   readonly cookies?: boolean;
   /**
-   * Asks the user before a call of a tool without `readOnlyHint`, and when a tool asks for consent. The tool runs only if
-   * the function returns `true`. Defaults to `window.confirm`, which shows at most 20 arguments; calls with more arguments
-   * fail.
+   * Asks the user before a call of a tool without `readOnlyHint`, and when a tool asks for consent. The tool runs only
+   * if the function returns `true`. Defaults to `window.confirm`, which shows at most 20 arguments; calls with more
+   * arguments fail.
    */
   readonly confirm?: (request: WebMcpRequest) => boolean | Promise<boolean>;
   /** The URL of the MCP endpoint. Required if the server's path has parameters, or if the script belongs to a `mount`. */

@@ -13,7 +13,6 @@ const META = "io.modelcontextprotocol/";
 /** Maximum number of requests for one call, which can ask several times, and for one list, which can have pages. */
 const MAX_ROUNDS = 32;
 
-/** A tool in a list of the server. */
 export interface ListedTool {
   readonly name: string;
   readonly title?: string;
@@ -22,14 +21,12 @@ export interface ListedTool {
   readonly annotations?: { readonly title?: string; readonly readOnlyHint?: boolean; readonly openWorldHint?: boolean };
 }
 
-/** Options of a call. */
 export interface CallOptions {
   /** Asks the user a question without fields. */
   readonly ask: (question: string) => Promise<boolean>;
   readonly signal: AbortSignal;
 }
 
-/** The result of a call, as the page's agent gets it. */
 export interface CallResult {
   readonly content: unknown;
   readonly structuredContent?: unknown;
@@ -141,7 +138,6 @@ interface Reply {
   readonly error?: { readonly message?: string };
 }
 
-/** Returns the reply in a response, which may be an event stream. */
 function readReply(text: string, type: string, id: number): Reply {
   const isStream = type.startsWith("text/event-stream");
   const texts = isStream ? text.split(/\r?\n\r?\n/).map(readData) : [text];

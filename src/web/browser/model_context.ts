@@ -4,7 +4,6 @@
  * @see the draft of WebMCP by the Web Machine Learning Community Group
  */
 
-/** A tool that a page registers. */
 export interface RegisteredTool {
   readonly name: string;
   readonly title: string;
@@ -41,7 +40,6 @@ function isModelContext(value: unknown): value is ModelContext {
   return typeof Object(value).registerTool === "function";
 }
 
-/** A model context for browsers that have none. */
 class StandIn extends EventTarget implements ModelContext {
   readonly isStandIn = true;
   readonly #tools = new Map<string, RegisteredTool>();
@@ -66,7 +64,6 @@ class StandIn extends EventTarget implements ModelContext {
     return Promise.resolve();
   }
 
-  /** Lists the tools. */
   getTools(): Promise<readonly object[]> {
     return Promise.resolve(
       [...this.#tools.values()].map(({ execute: _, ...tool }) => ({ ...tool, origin: location.origin, window })),

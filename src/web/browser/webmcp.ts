@@ -16,7 +16,6 @@ const MAX_SHOWN = 1000;
 /** Number of arguments that `window.confirm` shows. */
 const MAX_ARGUMENTS = 20;
 
-/** The types of the options. */
 const TYPES: Readonly<Record<string, string | null>> = {
   __proto__: null, // so that a name such as toString is not known
   token: "function",
@@ -159,8 +158,8 @@ class Registered implements WebMcpRegistration {
 }
 
 /**
- * Describes a call to the user, with a line for each argument. Each argument has an equal share of the text, and invisible
- * characters are escaped, because an agent could otherwise hide an argument behind another.
+ * Describes a call to the user, with a line for each argument. Each argument has an equal share of the text, and
+ * invisible characters are escaped, because an agent could otherwise hide an argument behind another.
  *
  * @throws {Error} if there are too many arguments.
  */

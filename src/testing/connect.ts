@@ -66,10 +66,7 @@ export interface ConnectTestOptions extends
    * name and capabilities only in a handshake. Defaults to the era of the first entry in `revisions`.
    */
   readonly era?: "modern" | "legacy";
-  /**
-   * The protocol revisions, of which the client uses only the first. Defaults to 2026-07-28, or in the legacy era to
-   * 2025-11-25.
-   */
+  /** The revisions, of which only the first is used. Defaults to 2026-07-28, or in the legacy era to 2025-11-25. */
   readonly revisions?: readonly string[];
   /** The transport. Defaults to `memory`. */
   readonly transport?: Transport;
@@ -262,7 +259,6 @@ export async function connectTest(
   }
 }
 
-/** Returns the endpoint's path, with `pathParams` inserted into the server's path template. */
 function toPath(server: TestServer | string | URL, params: ConnectTestOptions["pathParams"]): string {
   if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;

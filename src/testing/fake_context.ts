@@ -30,10 +30,7 @@ export interface FakeContextOptions {
    * content: { ok: true } }`, and is validated like the response of a real client.
    */
   readonly answers?: Readonly<Record<string, unknown>>;
-  /**
-   * Facts about the client. Defaults to a client that declares all capabilities and requests log messages of all
-   * levels.
-   */
+  /** Facts about the client. Defaults to all capabilities, and to log messages of all levels. */
   readonly client?: Partial<ClientInfo>;
   /** The caller's principal. By default, the caller is not authenticated. */
   readonly principal?: Principal;
@@ -43,10 +40,7 @@ export interface FakeContextOptions {
   readonly pathParams?: Readonly<Record<string, unknown>>;
   /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
-  /**
-   * Returns what `ctx.callTool` returns. `name` is the name of the tool, also if the handler passes the tool. By default,
-   * every call fails.
-   */
+  /** Returns what `ctx.callTool` returns. `name` is always the tool's name. By default, every call fails. */
   readonly callTool?: (name: string, input: unknown) => unknown;
   /** Returns what `ctx.getPrompt` returns. By default, every call fails. */
   readonly getPrompt?: (name: string, args: unknown) => unknown;
@@ -92,10 +86,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
 
 /** A context that records the calls that a handler makes. */
 export interface FakeContext extends Context<never> {
-  /**
-   * The progress reports. The list omits reports whose value does not increase, because a server does not send such
-   * reports.
-   */
+  /** The progress reports whose value increases, because a server does not send other reports. */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** The messages that the handler has logged. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
@@ -106,9 +97,7 @@ export interface FakeContext extends Context<never> {
   )[];
   /** The elicitation, sampling and roots requests of the handler, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
-  /**
-   * The functions that the handler has passed to `ctx.defer`, in order. The functions run only if the test calls them.
-   */
+  /** The functions passed to `ctx.defer`, in order, which run only if the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call, as if the client had cancelled it. */
   cancel(message?: string): void;
@@ -165,7 +154,6 @@ export class Rounds {
   ask(_key: string, _question: Question): void | Promise<void> {}
 }
 
-/** Creates the context for the next run. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   checkOptions("make a context", options, OPTIONS);
   const { client, method = "tools/call", params = {}, idempotencyToken, signal } = options;
@@ -192,7 +180,6 @@ function toMessage(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
-/** The lists of a fake context that record a handler's calls. */
 type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
@@ -273,7 +260,6 @@ function makeHost(options: FakeContextOptions, rounds: Rounds, records: Records)
   };
 }
 
-/** Returns what a fake of a context's method returns. */
 function callFake(
   { resources = {}, list = () => [], ...fakes }: FakeContextOptions,
   { name, given }: InnerUse,

@@ -9,7 +9,6 @@ import type { Protocol } from "../client/protocol.ts";
 import { readErrorId } from "../core/kit/error_id.ts";
 import { explainFault } from "../ready/files/fault_text.ts";
 
-/** Records the unexpected errors and the warnings of a server. */
 export class FaultLog implements DevelopmentListener {
   readonly faults: FaultEvent[] = [];
   readonly warnings: string[] = [];
@@ -47,10 +46,7 @@ export class FaultLog implements DevelopmentListener {
   }
 }
 
-/**
- * Wraps a protocol so that results and errors contain the reason why a handler failed. `onClose` is called when the
- * protocol closes.
- */
+/** Wraps a protocol so that results and errors contain the reason why a handler failed. */
 export function withFaults(protocol: Protocol, log: FaultLog, onClose: () => void): Protocol {
   const explained = async <T>(run: () => Promise<T>): Promise<T> => {
     try {

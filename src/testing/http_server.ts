@@ -17,10 +17,7 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/**
- * Serves `fetch` on a free port of 127.0.0.1, on any runtime. The function is asynchronous, because Node assigns the
- * port only when the server has started to listen.
- */
+/** Works on any runtime. Asynchronous, because Node assigns the port only when the server listens. */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);
   const listener = await openListener({ hostname: "127.0.0.1", port: 0, fetch });
@@ -48,10 +45,7 @@ export function startHttpServer(fetch: Fetch): HttpServer {
   return { origin: `http://127.0.0.1:${server.port}`, stop: async () => await server.stop(true) };
 }
 
-/**
- * Wraps `fetch` so that all callers have the principal `principal`, as if code in front of the server had authenticated
- * them.
- */
+/** Gives all callers the principal `principal`, as if code in front of the server had authenticated them. */
 export function withPrincipal(fetch: Fetch, principal: unknown): Fetch {
   return (request, info) => fetch(request, { ...toInfo(info), principal });
 }

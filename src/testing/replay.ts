@@ -25,7 +25,6 @@ export interface Replayed {
   readonly runs: readonly FakeContext[];
 }
 
-/** Maximum number of runs of a handler. */
 const MAX_RUNS = 64;
 
 /** Connects runs in which each question ends the run, and is answered in the next run. */

@@ -5,10 +5,8 @@ import { INTERNALS } from "../core/internals.ts";
 import type { Awaitable, EngineConnectOptions, Store, StoreEngine } from "../server/engine/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
-/** A rule that a store must follow, and the test of the rule. */
 export type Rule = readonly [name: string, check: (bench: Bench) => Promise<void>];
 
-/** The faults that a test injects into an engine. */
 export interface Faults {
   /** Whether each command runs twice. */
   repeats?: boolean;

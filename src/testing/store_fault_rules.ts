@@ -14,7 +14,6 @@ import {
   until,
 } from "./store_bench.ts";
 
-/** Rules for a store that reaches a limit, or whose engine fails. */
 export const FAULT_RULES: readonly Rule[] = [
   ["a command that is repeated takes effect only once", async (bench) => {
     const store = bench.open({ repeats: true });
@@ -111,7 +110,6 @@ export const FAULT_RULES: readonly Rule[] = [
   }],
 ];
 
-/** Tests whether an operation ends without an error. */
 async function succeeds(run: () => Awaitable<unknown>): Promise<boolean> {
   try {
     await run();

@@ -4,7 +4,6 @@
 import type { LogPage, ReadOptions, Store } from "../server/engine/store.ts";
 import { equal, LOG, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
-/** Rules for appending to, reading and expiring logs. */
 export const LOG_RULES: readonly Rule[] = [
   ["a log that does not exist is empty", async (bench) => {
     equal(await bench.open().read(bench.key, { limit: 10 }), { entries: [], first: 1, last: 0, epoch: "" });

@@ -3,7 +3,6 @@
  */
 import { equal, LOG, type Rule, until, wait } from "./store_bench.ts";
 
-/** Rules for publishing to topics and subscribing to them. */
 export const TOPIC_RULES: readonly Rule[] = [
   ["subscribers in every process receive the entries of a topic in order", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];

@@ -4,7 +4,6 @@
 import type { ListOptions, Store } from "../server/engine/store.ts";
 import { equal, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
-/** Rules for reading, writing, listing and expiring values. */
 export const VALUE_RULES: readonly Rule[] = [
   ["a value that was never written is undefined", async (bench) => {
     equal(await bench.open().get(bench.key), undefined);

@@ -8,14 +8,10 @@ import { type Subscription, toSubscription, type Watch } from "../client/subscri
 export interface TestSubscription extends Subscription {
   /** All notifications received so far, including notifications that the test has not iterated over. */
   readonly received: readonly Notification[];
-  /**
-   * Resolves with the first `count` notifications when they have arrived. Rejects if the subscription ends before they
-   * have arrived.
-   */
+  /** Resolves with the first `count` notifications. Rejects if the subscription ends before they have arrived. */
   take(count: number): Promise<readonly Notification[]>;
 }
 
-/** Opens a subscription with `open`, and records its notifications. */
 export async function createSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
 ): Promise<TestSubscription> {

@@ -61,7 +61,6 @@ export interface TransportOptions {
   readonly principal?: Principal;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The HTTP server that {@linkcode startHost} started. */
   readonly host?: HttpServer;
   readonly transcript: Transcript;
   readonly onMessage: (message: Message) => void;
@@ -81,7 +80,6 @@ function toAnswer(server: TestServer, principal: Principal | undefined): Fetch {
   return principal !== undefined ? withPrincipal(fetch, principal) : fetch;
 }
 
-/** An open transport, and facts about it. */
 export interface OpenTransport {
   readonly channel: Channel;
   readonly info: TransportInfo;

@@ -43,10 +43,7 @@ export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
 export interface AppOptions extends AppMetadata {
   /** The app's URI, which must begin with `ui://`, such as `ui://chart`. */
   readonly uri: `ui://${string}`;
-  /**
-   * The HTML document, with inline scripts and styles. The document cannot load files from the server, because the host
-   * receives only the document.
-   */
+  /** The HTML document, with inline scripts and styles, because the host receives only the document. */
   readonly html?: string;
   /**
    * The file that contains the HTML document in UTF-8, such as `new URL("./chart.html", import.meta.url)`. `app()`

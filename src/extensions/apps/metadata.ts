@@ -8,10 +8,7 @@ import { isOriginSource } from "../../core/kit/origin_source.ts";
 export interface AppCsp {
   /** Origins that `fetch` and `WebSocket` may connect to. */
   readonly connectDomains?: readonly string[];
-  /**
-   * Origins from which the app may load images, scripts, style sheets, fonts and media. Wildcards such as
-   * `https://*.example.com` are allowed.
-   */
+  /** Origins of images, scripts, style sheets, fonts and media. Wildcards are allowed: `https://*.example.com`. */
   readonly resourceDomains?: readonly string[];
   /** Origins that the app may show in frames. */
   readonly frameDomains?: readonly string[];
@@ -19,10 +16,7 @@ export interface AppCsp {
   readonly baseUriDomains?: readonly string[];
 }
 
-/**
- * Browser permissions that an app requests. The app must also work without these permissions, because a host may deny
- * them.
- */
+/** Browser permissions that an app requests. The app must also work if a host denies the permissions. */
 export interface AppPermissions {
   /** Access to the camera. */
   readonly camera?: Readonly<Record<never, never>>;
@@ -55,10 +49,7 @@ export function findOriginProblem(value: unknown): string | undefined {
   return `contains ${shown}, which is not an origin; write a scheme and a host, such as https://api.example.com`;
 }
 
-/**
- * Returns the metadata that `resources/list` and `resources/read` send for an app. Returns `undefined` if no option is
- * set.
- */
+/** Returns the metadata that clients get for an app. Returns `undefined` if no option is set. */
 export function toMetadata({ csp, permissions, domain, prefersBorder }: AppMetadata): object | undefined {
   const given = Object.entries({ csp, permissions, domain, prefersBorder }).filter(([, value]) => value !== undefined);
   return given.length ? structuredClone(Object.fromEntries(given)) : undefined;

@@ -19,10 +19,7 @@
 /** How a host shows an app. */
 export type AppDisplayMode = "inline" | "fullscreen" | "pip";
 
-/**
- * Facts about the display and the user that a host sends to an app. All facts are optional, and a host may send
- * additional facts.
- */
+/** Facts about the display and the user that a host sends to an app. A host may send additional facts. */
 export interface AppHostContext {
   /** Color theme. The bridge sets `color-scheme` and the attribute `data-theme` of the `html` element to this value. */
   readonly theme?: "light" | "dark";
@@ -83,10 +80,7 @@ export interface AppEvents {
   readonly cancelled: string | undefined;
   /** All facts about the display and the user, after a change. */
   readonly context: AppHostContext;
-  /**
-   * The reason why the host is about to remove the app. The host waits until the promise that the listener returns has
-   * settled.
-   */
+  /** The reason why the host removes the app. The host waits for the promise that the listener returns. */
   readonly teardown: string | undefined;
 }
 
@@ -104,10 +98,7 @@ export interface AppPage {
    * the page sends it to the host as soon as the document is loaded.
    */
   displayModes: readonly AppDisplayMode[];
-  /**
-   * Adds a listener. If the event has already occurred, the listener is called with its latest value. Returns a
-   * function that removes the listener.
-   */
+  /** A listener for a past event is called with its latest value. Returns a function that removes the listener. */
   on<K extends keyof AppEvents>(event: K, listener: (value: AppEvents[K]) => unknown): () => void;
   /** Calls a tool of the server. */
   callTool(name: string, args?: Readonly<Record<string, unknown>>): Promise<AppToolResult>;
@@ -134,7 +125,6 @@ export interface AppPage {
   request(method: string, params?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
-/** Name of the global that the bridge script sets. */
 const GLOBAL = "mcpApp";
 
 /**

@@ -29,7 +29,6 @@ export interface Skill {
   readonly files: readonly ServedFile[];
 }
 
-/** A file with the URI under which the server offers the file. */
 export interface ServedFile extends FolderFile {
   readonly uri: string;
 }
@@ -195,7 +194,6 @@ function toUri(segments: readonly string[]): string {
   return `skill://${segments.map(encodeURIComponent).join("/")}`;
 }
 
-/** Returns the children of each directory that contains a file or subdirectory, by the directory's URI. */
 function toFolders(files: readonly ServedFile[]): ReadonlyMap<string, readonly Child[]> {
   const folders = new Map<string, Map<string, Child>>();
   for (const file of files) {

@@ -27,7 +27,6 @@ const TYPES: Readonly<Record<string, string>> = {
   yml: "application/yaml",
 };
 
-/** Returns the media type for a file's extension, or `application/octet-stream` if the extension is unknown. */
 export function toMediaType(path: string): string {
   const [, ending = ""] = /\.([^./]+)$/.exec(path) ?? [];
   return TYPES[ending.toLowerCase()] ?? "application/octet-stream";

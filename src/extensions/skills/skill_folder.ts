@@ -12,7 +12,6 @@ export interface FolderFile {
   readonly stamp: string;
 }
 
-/** Lists, reads and watches the files in a folder. */
 export class SkillFolder {
   readonly #given: string;
   #root?: string;
@@ -21,10 +20,7 @@ export class SkillFolder {
     this.#given = path;
   }
 
-  /**
-   * Name of the folder. If the given path is `.`, call {@linkcode findRoot} first, because only the resolved path
-   * contains the name.
-   */
+  /** If the given path is `.`, call {@linkcode findRoot} first, because only the resolved path contains the name. */
   get name(): string {
     const name = toLastPart(this.#given);
     return /^\.{0,2}$/.test(name) && this.#root ? toLastPart(this.#root) : name;
@@ -36,8 +32,8 @@ export class SkillFolder {
   }
 
   /**
-   * Returns all files, sorted by path, without `node_modules`, names that begin with a dot, and names that clients refuse. If the folder contains more than `limit` files, returns only
-   * the first `limit` + 1 files found, unsorted.
+   * Returns all files, sorted by path, without `node_modules`, names that begin with a dot, and names that clients
+   * refuse. If the folder contains more than `limit` files, returns only the first `limit` + 1 files found, unsorted.
    */
   async list(limit: number): Promise<readonly FolderFile[]> {
     const root = await this.findRoot();
@@ -83,10 +79,7 @@ export class SkillFolder {
     }
   }
 
-  /**
-   * Calls `onChange` when something in the folder changes. Returns a function that stops watching, or `undefined` if
-   * the folder cannot be watched.
-   */
+  /** Returns a function that stops watching, or `undefined` if the folder cannot be watched. */
   async watch(onChange: () => void): Promise<(() => void) | undefined> {
     try {
       const root = await this.findRoot();

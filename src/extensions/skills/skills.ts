@@ -161,10 +161,7 @@ async function toNewEntry(catalog: Catalog, uri: string) {
   return skill && await catalog.toEntry(skill);
 }
 
-/**
- * Scans the folder after each change, and notifies clients if skills have changed. Returns a function that stops
- * watching.
- */
+/** Scans after each change, and notifies clients if skills have changed. Returns a function that stops watching. */
 async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle): Promise<() => Promise<void>> {
   let known = await catalog.scan();
   let stopTimer: (() => void) | undefined;

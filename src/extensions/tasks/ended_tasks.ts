@@ -4,7 +4,6 @@
 import type { Clock } from "../../library.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";
 
-/** A cache of the ended tasks of one server. */
 export class Ended {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */
@@ -44,7 +43,6 @@ export class Ended {
     return found.record;
   }
 
-  /** Empties the cache. */
   close(): void {
     this.#stop?.();
     this.#records.clear();

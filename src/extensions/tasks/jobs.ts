@@ -15,7 +15,6 @@ import { TaskStore } from "./task_store.ts";
 /** Sends the new state of a task to the clients that subscribe to the task. */
 export type Announce = (record: TaskRecord) => void;
 
-/** The tasks of one server, in this process and in the store. */
 export class Jobs implements TakeoverHost {
   readonly server: ServerHandle;
   readonly store: TaskStore;
@@ -65,7 +64,6 @@ export class Jobs implements TakeoverHost {
     this.server.report(new TypeError(problem));
   }
 
-  /** Returns a new task id that begins with {@linkcode prefix}. */
   makeId(): string {
     return this.prefix + toRandom(18);
   }
@@ -91,12 +89,10 @@ export class Jobs implements TakeoverHost {
     for (const task of this.#running.values()) if (!this.#hasTool(task)) task.cancel().catch(() => {});
   }
 
-  /** Adds a task that this process has taken over from another process. */
   add(task: RunningTask): void {
     this.#running.set(task.record.id, task);
   }
 
-  /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   async adopt(prefix: string, { createdAt, ttlMs }: TaskRecord): Promise<void> {
     if (!this.store.isShared) return;
     await (this.#opening ??= this.#open().catch((error) => {
@@ -149,7 +145,6 @@ export class Jobs implements TakeoverHost {
     }
   }
 
-  /** Sends the new state of a task to the clients that subscribe to the task. */
   announce(record: TaskRecord): void {
     this.#announce(record);
   }
@@ -168,10 +163,7 @@ export class Jobs implements TakeoverHost {
     for await (const { record } of this.store.list("")) yield record;
   }
 
-  /**
-   * Passes answers to a task. Returns `false` if the caller has no such task. Rejects with the error for the client if
-   * the caller may not call the task's tool.
-   */
+  /** Returns `false` if the caller has no such task. Rejects as {@linkcode find} does. */
   async answer(id: string, answers: Params, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};
@@ -218,10 +210,7 @@ export class Jobs implements TakeoverHost {
     return record?.owner === owner ? record : undefined;
   }
 
-  /**
-   * Stops searching for tasks, and releases unfinished tasks so that other processes can run them. Resolves when all
-   * handlers have ended.
-   */
+  /** Releases unfinished tasks so that other processes can run them. Resolves when all handlers have ended. */
   async stop(): Promise<void> {
     this.#takeover.stop();
     this.#stopWatching();
@@ -333,10 +322,7 @@ export class Jobs implements TakeoverHost {
     );
   }
 
-  /**
-   * Counts the answers that this process writes to the record and to the messages for another process against the share
-   * of the client. Throws the error for the client if there is no room.
-   */
+  /** Counts the answers in the record and the messages against the client's share. Throws if there is no room. */
   #keepAnswers(record: TaskRecord, { next, news }: Change, { keep }: Caller): KeptBytes[] {
     const { answers } = news ?? {};
     if (!answers) return [];
@@ -377,7 +363,6 @@ export class Jobs implements TakeoverHost {
   }
 }
 
-/** The caller who requests a task. */
 export interface Caller {
   /** Id of the principal. `undefined` if the caller has no principal. */
   readonly owner: string | undefined;
@@ -385,10 +370,7 @@ export interface Caller {
   readonly store: TaskStore;
   /** Counts bytes that are stored for the caller. */
   readonly keep: Keep;
-  /**
-   * Checks whether the caller may call the task's tool. Rejects with the error for the client. If omitted, the owner of
-   * a task may use the task in any case.
-   */
+  /** Rejects if the caller may not call the task's tool. Without `check`, the owner may use the task in any case. */
   readonly check?: (record: TaskRecord) => Promise<void>;
 }
 
@@ -405,9 +387,7 @@ interface Change {
   readonly news?: { readonly answers?: Params; readonly isCancelled?: boolean };
 }
 
-/**
- * Maximum number of attempts to change a task. An attempt fails if another process changes the task at the same time.
- */
+/** Maximum attempts to change a task. An attempt fails if another process changes the task at the same time. */
 const ATTEMPTS = 20;
 
 /** Milliseconds for which a store keeps a message to another process. */

@@ -6,7 +6,6 @@ import type { Clock } from "../../core/timers.ts";
 /** Minimum interval in milliseconds between two writes of progress messages. */
 const REPORT_MS = 250;
 
-/** How a {@linkcode ProgressReport} writes messages. */
 export interface ReportParts {
   readonly clock: Clock;
   /** Writes a message. Resolves to whether later messages will be written. */

@@ -27,7 +27,6 @@ import {
 import { type Keep, TaskBytes } from "./task_bytes.ts";
 import { type FoundTask, MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
 
-/** The server, its store, and callbacks that a running task calls. */
 export interface TaskHost {
   readonly server: ServerHandle;
   readonly store: TaskStore;
@@ -37,7 +36,6 @@ export interface TaskHost {
   onEnd(task: RunningTask): void;
 }
 
-/** Constructor arguments of {@linkcode RunningTask}. */
 export interface TaskParts {
   readonly host: TaskHost;
   /** The store, with operations that count towards the share of the task's client. */
@@ -66,10 +64,7 @@ export class RunningTask {
   readonly over: Promise<void>;
   /** Cancels the handler. Does nothing until the handler starts. */
   cancelHandler: (message: string) => void = () => {};
-  /**
-   * Whether the call has become a task. While `false`, the handler's progress, log messages and questions are sent
-   * directly to the client.
-   */
+  /** While `false`, the handler's progress, log messages and questions are sent directly to the client. */
   isTask: boolean;
   /** Returns the resources that the handler has read. Replaced when the handler is called. */
   toReads: () => Reads = () => [];
@@ -96,10 +91,7 @@ export class RunningTask {
   readonly #begun = Promise.withResolvers<void>();
   readonly #progress: ProgressReport;
   #isLost = false;
-  /**
-   * Whether the handler has ended, or its result is no longer needed. A handler that ignores its signal may still be
-   * running.
-   */
+  /** Whether the handler has ended or its result is not needed. A handler that ignores its signal may still run. */
   #isOver = false;
 
   /** Creates a task whose handler has not started. */
@@ -179,7 +171,6 @@ export class RunningTask {
     return this.#charge(this.record);
   }
 
-  /** See {@linkcode TaskBytes.acceptEnded}. */
   chargeEnded(): void {
     this.#bytes.acceptEnded(toRecordBytes(this.record));
   }
@@ -217,8 +208,8 @@ export class RunningTask {
   }
 
   /**
-   * Stores answers, and passes the first valid answer to each question to the handler. Invalid answers are ignored. If the
-   * handler has not asked a question again since this process has taken over the task, stores the answers until the
+   * Stores answers, and passes the first valid answer to each question to the handler. Invalid answers are ignored. If
+   * the handler has not asked a question again since this process has taken over the task, stores the answers until the
    * handler asks.
    */
   async answer(responses: Params): Promise<void> {
@@ -244,8 +235,8 @@ export class RunningTask {
   }
 
   /**
-   * Whether this process no longer runs the task, because another process has changed or taken over the task, or because
-   * the store has deleted the task.
+   * Whether this process no longer runs the task, because another process has changed or taken over the task, or
+   * because the store has deleted the task.
    */
   get isLost(): boolean {
     return this.#isLost;
@@ -277,7 +268,6 @@ export class RunningTask {
     await this.#deliver();
   }
 
-  /** Cancels the task on behalf of a client or an operator. */
   async cancel(): Promise<void> {
     await this.#finish("cancelled", {});
     this.cancelHandler("Cannot continue the handler: the task was cancelled");
@@ -293,10 +283,7 @@ export class RunningTask {
     this.#host.onChange(this);
   }
 
-  /**
-   * Marks the task as watched, so that each change is announced to clients on all instances. Returns `false` if the task
-   * was already watched.
-   */
+  /** Announces each change to clients on all instances. Returns `false` if the task was already watched. */
   watch(): boolean {
     const { isWatched = false } = this.record;
     if (!isWatched) this.record = { ...this.record, isWatched: true };
@@ -330,8 +317,8 @@ export class RunningTask {
 
   /**
    * Returns the key under which clients see a question. If an earlier run has asked a different question with the same
-   * key, the question gets another key, because a client may have answered the earlier question, or still show it to the
-   * user. Also returns the keys of these earlier questions.
+   * key, the question gets another key, because a client may have answered the earlier question, or still show it to
+   * the user. Also returns the keys of these earlier questions.
    */
   #findKey({ key: wanted, method, params }: RedirectedQuestion): { readonly key: string; readonly stale: string[] } {
     const { questions = {}, answers = {} } = this.record.work ?? {};
@@ -361,8 +348,9 @@ export class RunningTask {
   }
 
   /**
-   * Settles a question with the first valid answer in the store, and removes the invalid answers before this answer from
-   * the store. If no answer is valid, the client can answer again. `valid` contains answers that were already checked.
+   * Settles a question with the first valid answer in the store, and removes the invalid answers before this answer
+   * from the store. If no answer is valid, the client can answer again. `valid` contains answers that were already
+   * checked.
    */
   async #deliverTo(key: string, waiting: Waiting, valid?: ReadonlyMap<string, unknown>): Promise<void> {
     const isValid = async (value: unknown) =>
@@ -515,20 +503,15 @@ export class RunningTask {
     }
   }
 
-  /**
-   * Reads the record again after another process has changed the record to store answers, to cancel the task, or to
-   * take over the task.
-   */
+  /** Call this after another process has stored answers, cancelled the task or taken over the task. */
   async #reread(): Promise<void> {
     await this.#apply(await this.#find());
   }
 
-  /** Reads the record in the store. */
   #find(): Promise<FoundTask | undefined> {
     return this.#repeat(() => this.#store.get(this.record.id));
   }
 
-  /** Applies the record that another process has written. */
   async #apply(found: FoundTask | undefined): Promise<void> {
     const { by, run } = this.record;
     if (!found) return this.#abandon("the task is no longer in the store");
@@ -572,8 +555,8 @@ export class RunningTask {
 
   /**
    * Waits until other processes certainly see this process's lease, so that none of them can run the task. If they may
-   * have found the lease expired since this process wrote the record, writes the record again: a takeover that has begun
-   * then fails. Rejects if another process runs the task, or if the task has ended.
+   * have found the lease expired since this process wrote the record, writes the record again: a takeover that has
+   * begun then fails. Rejects if another process runs the task, or if the task has ended.
    */
   async #confirm(): Promise<void> {
     // No other process knows a task that is not in the store.
@@ -587,10 +570,7 @@ export class RunningTask {
     }
   }
 
-  /**
-   * Reads the record again if another process has changed it. Throws if the task has ended, because the message of
-   * another process about a cancellation may have been lost.
-   */
+  /** Throws if the task has ended, because the message of another process about a cancellation may be lost. */
   async #check(): Promise<void> {
     if (!this.#store.isShared || this.#version === null) return;
     await this.#look();
@@ -640,7 +620,6 @@ export async function untilDone<T>(
   }
 }
 
-/** A change of the record that another process has written. */
 export interface Adopted {
   /** The version of the record before the change. */
   readonly base: string;
@@ -649,10 +628,7 @@ export interface Adopted {
   readonly isCancelled?: boolean;
 }
 
-/**
- * The outcome of a handler: a result or an error. `why` is the reason of the cancellation, if the handler was
- * cancelled.
- */
+/** `why` is the reason of the cancellation, if the handler was cancelled. */
 type End =
   | { readonly result: Result }
   | { readonly result?: undefined; readonly error: TaskFailure; readonly why?: unknown };
@@ -682,7 +658,6 @@ function toText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Returns the error for a task that would exceed the client's share of memory. */
 export function toFull(): McpError {
   return McpError.busy(
     "Cannot store data of the task: the server already stores too many bytes for this client; wait until older tasks expire",
@@ -693,7 +668,6 @@ const INTERNAL_ERROR = -32_603;
 const BUSY = -31_503;
 const OVER = "Cannot continue the handler: the task has ended in this process";
 const CLOSED = "The server closed before the task was finished; call the tool again if the call can safely be repeated";
-/** Status message of a task whose time to live is over. */
 export const TOO_LONG = "The task took longer than its time to live (ttlMs)";
 
 /** Milliseconds between two attempts to reach a store that does not respond. */

@@ -26,7 +26,6 @@ interface LeftTask {
   readonly over?: string;
 }
 
-/** The tasks of an ended process that no process has taken over yet. */
 interface WaitingTasks {
   /**
    * The version of the process's entry when its tasks were listed. A process that runs again writes its entry again.
@@ -36,7 +35,6 @@ interface WaitingTasks {
   readonly uses: ReadonlyMap<string, string>;
 }
 
-/** Searches for tasks whose process has ended, and takes over these tasks. */
 // Bound: `extensions.bytes`, which counts the tasks.
 export class Takeover {
   readonly #jobs: TakeoverHost;
@@ -44,15 +42,15 @@ export class Takeover {
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * The tasks that this process does not run, although their records may say so, by id: tasks that it has released, tasks
-   * whose last write has failed, and tasks whose takeover may have been written. This process retries these tasks itself,
-   * because other processes take over a process's tasks only after the process has ended.
+   * The tasks that this process does not run, although their records may say so, by id: tasks that it has released,
+   * tasks whose last write has failed, and tasks whose takeover may have been written. This process retries these tasks
+   * itself, because other processes take over a process's tasks only after the process has ended.
    */
   readonly #left = new Map<string, LeftTask>();
   /**
-   * The keys of {@linkcode toUse} of the tasks that this process has released since the current round began. A client can
-   * use up its own share of this process, so one refusal must not delay the tasks of other clients. A round is a search,
-   * or several searches if a search was refused {@linkcode MAX_REFUSALS} times.
+   * The keys of {@linkcode toUse} of the tasks that this process has released since the current round began. A client
+   * can use up its own share of this process, so one refusal must not delay the tasks of other clients. A round is a
+   * search, or several searches if a search was refused {@linkcode MAX_REFUSALS} times.
    */
   readonly #refused = new Set<string>();
   /**
@@ -81,7 +79,6 @@ export class Takeover {
     });
   }
 
-  /** Stops searching. */
   stop(): void {
     this.#isStopped = true;
     this.#stopTimer?.();
@@ -128,7 +125,6 @@ export class Takeover {
     return this.#refusals >= MAX_REFUSALS || this.#refused.has(use);
   }
 
-  /** Retries the tasks that this process does not run. */
   async #retryLeft(): Promise<void> {
     const { store, prefix } = this.#jobs;
     for (const [id, left] of [...this.#left]) {

@@ -6,7 +6,6 @@ import type { KeptBytes } from "../extension.ts";
 /** Counts bytes against a client's share. Returns `undefined` if there is no room. */
 export type Keep = (bytes: number) => KeptBytes | undefined;
 
-/** The bytes of a task's record, and of the values in its journal. */
 export class TaskBytes {
   /** Counts bytes against the client's share. Set when the call becomes a task. */
   keep?: Keep;
@@ -49,8 +48,8 @@ export class TaskBytes {
 
   /**
    * Counts the bytes of the ended task's record, which no longer contains parameters, questions, answers and values. If
-   * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
-   * failing for lack of room for its result.
+   * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead
+   * of failing for lack of room for its result.
    */
   acceptEnded(record: number): void {
     if (this.#kept?.grow(record)) this.#kept.resize(record);
@@ -58,7 +57,6 @@ export class TaskBytes {
     this.#kept?.expireIn(this.#toTtl());
   }
 
-  /** Releases the bytes. */
   end(): void {
     this.#kept?.end();
   }

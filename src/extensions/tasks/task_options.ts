@@ -77,11 +77,7 @@ const OPTIONS: KnownOptions<keyof TaskOptions> = {
 
 const RESUME_PROBLEM = 'must be true, false, or an object like { from: ["1"] }';
 
-/**
- * Reads the options of a task.
- *
- * @throws {TypeError} if an option is unknown or invalid.
- */
+/** @throws {TypeError} if an option is unknown or invalid. */
 export function readTaskOptions(options: TaskOptions): TaskRules {
   checkOptions("make a task", options, OPTIONS);
   const { after = 0, ttlMs = 3_600_000, pollIntervalMs = 1000, resume = false, version = "", required = false } =

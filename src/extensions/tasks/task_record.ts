@@ -39,8 +39,8 @@ export interface TaskWork {
   /** Identifies a caller without a principal, whose further runs count towards the limits of the same client. */
   readonly account?: string;
   /**
-   * The value of `ctx.session()`, in a list that is empty if the value is `undefined`. Omitted if the task cannot resume,
-   * or if the value could not be computed.
+   * The value of `ctx.session()`, in a list that is empty if the value is `undefined`. Omitted if the task cannot
+   * resume, or if the value could not be computed.
    */
   readonly session?: readonly [unknown?];
   readonly client: ClientInfo;
@@ -114,7 +114,6 @@ export function isEnded({ status }: TaskRecord): boolean {
   return status === "completed" || status === "cancelled" || status === "failed";
 }
 
-/** Whether the time to live of a task is over. */
 export function isExpired({ createdAt, ttlMs }: TaskRecord, now: number): boolean {
   return createdAt + ttlMs < now;
 }
@@ -124,7 +123,6 @@ export function toTimeLeft({ createdAt, ttlMs }: TaskRecord, now: number): numbe
   return Math.max(createdAt + ttlMs - now, 1);
 }
 
-/** Returns the questions that have no answer yet. */
 export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuestion> {
   const { questions = {}, answers = {} } = work ?? {};
   return Object.fromEntries(Object.entries(questions).filter(([key]) => !Object.hasOwn(answers, key)));
@@ -166,9 +164,9 @@ const CAPABILITY: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the reason why a principal and its attached values cannot be stored for a further run. Returns `undefined` if they can be stored. A run
- * with a part of the principal could have more rights than the first run, because a check such as `if (principal.readOnly)`
- * does not apply to a member that is missing.
+ * Returns the reason why a principal and its attached values cannot be stored for a further run. Returns `undefined` if
+ * they can be stored. A run with a part of the principal could have more rights than the first run, because a check
+ * such as `if (principal.readOnly)` does not apply to a member that is missing.
  */
 export function findStoreProblem(principal: Principal, attached = ""): string | undefined {
   const lost = Object.keys(principal).find((name) => !isJson(principal[name]));

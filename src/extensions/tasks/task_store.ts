@@ -10,16 +10,12 @@ import { PageSize, readPage } from "../../stores/page_size.ts";
 import { memoryStore } from "../../stores/stores.ts";
 import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
 
-/** A record with its version in the store. */
 export interface FoundTask {
   readonly record: TaskRecord;
   readonly version: string;
 }
 
-/**
- * The tasks for which a process is responsible. Other processes take over these tasks when the process's lease has
- * expired.
- */
+/** The tasks for which a process is responsible until its lease expires. Other processes then take over the tasks. */
 export interface Crew {
   readonly prefix: string;
   /** Id of the process's lease. `null` if the process has released its tasks. */
@@ -28,7 +24,6 @@ export interface Crew {
   readonly prefixes: readonly string[];
 }
 
-/** The entry of a process, with its version in the store. */
 export interface FoundCrew {
   readonly crew: Crew;
   readonly version: string;
@@ -41,14 +36,12 @@ export interface JournalValue {
   readonly token: string;
 }
 
-/** Receives the messages of other processes. */
 export interface Listener {
   readonly onNews: (news: unknown) => void;
   /** Called if the store has dropped messages before this process could read them. */
   readonly onGap: () => void;
 }
 
-/** Reads and writes tasks in the store. */
 export class TaskStore {
   /** Whether other processes use the same store. */
   readonly isShared: boolean;
@@ -106,12 +99,10 @@ export class TaskStore {
     await this.#store.set(`e-${mark}`, "1", { ttlMs });
   }
 
-  /** Returns whether `markEnded` was called for a task. */
   async isMarked({ mark }: TaskRecord): Promise<boolean> {
     return mark !== undefined && await this.#store.get(`e-${mark}`) !== undefined;
   }
 
-  /** Returns the tasks whose ids begin with a prefix. */
   async *list(prefix: string): AsyncGenerator<FoundTask> {
     for await (const { value, version } of this.#listAll(`t-${prefix}`)) {
       const record = this.#readTask(value);
@@ -165,29 +156,24 @@ export class TaskStore {
     await this.#store.set(`i-${crew.prefix}`, text, { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /**
-   * Removes the entry of a process that is no longer responsible for any task. With `version`, keeps an entry that the
-   * process has written since this version was read.
-   */
+  /** With `version`, keeps an entry that the process has written since this version was read. */
   async deleteCrew(prefix: string, version?: string): Promise<void> {
     await this.#store.delete(`i-${prefix}`, { version });
   }
 
-  /** Returns the entries of all processes that are responsible for tasks. */
   async listCrews(): Promise<readonly FoundCrew[]> {
     const crews: FoundCrew[] = [];
     for await (const { value, version } of this.#listAll("i-")) crews.push({ crew: JSON.parse(value), version });
     return crews;
   }
 
-  /** Publishes a message to the process that listens on the prefix. */
   async publishTo(prefix: string, news: unknown): Promise<void> {
     await this.#store.publish(`c-${prefix}`, JSON.stringify(news));
   }
 
   /**
-   * Listens to the messages that are published to a prefix, and removes them. Otherwise each message would renew the time
-   * to live of all earlier messages, although their clients are no longer charged. Returns a function that stops
+   * Listens to the messages that are published to a prefix, and removes them. Otherwise each message would renew the
+   * time to live of all earlier messages, although their clients are no longer charged. Returns a function that stops
    * listening.
    */
   async listen(prefix: string, { onNews, onGap }: Listener): Promise<() => void> {
@@ -245,10 +231,7 @@ export const VALUE_BYTES = 256;
 /** Maximum number of `once` values per task. */
 export const MAX_VALUES = 1000;
 
-/**
- * Milliseconds for which the store keeps a record after the task's time to live, so that clients can still read the
- * outcome.
- */
+/** Milliseconds for which the store keeps an expired record, so that clients can still read the outcome. */
 const GRACE_MS = 60_000;
 
 /**
@@ -265,7 +248,7 @@ const MAX_TTL_MS = 31_536_000_000;
 
 /**
  * Maximum size in bytes of the store in memory: twice the limit on bytes that extensions store for clients. Clients are
- * charged for the data of their tasks for as long as the store keeps it, so they reach their own limit first. The rest is
- * for what they are not charged for, such as the keys of the store.
+ * charged for the data of their tasks for as long as the store keeps it, so they reach their own limit first. The rest
+ * is for what they are not charged for, such as the keys of the store.
  */
 const MEMORY_BYTES = 268_435_456;

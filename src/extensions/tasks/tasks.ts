@@ -64,10 +64,7 @@ export interface TaskInfo {
   readonly error?: TaskFailure;
 }
 
-/**
- * The extension that {@linkcode tasks} returns. Pass it to `createServer` in `handlers`. Its methods are for operators
- * of the server.
- */
+/** The extension that {@linkcode tasks} returns. Its methods are for operators of the server. */
 export interface Tasks extends Extension<"taskIds"> {
   /** Returns all tasks in the store, from all instances. Empty before the server has started. */
   list(): AsyncIterable<TaskInfo>;
@@ -293,7 +290,6 @@ function isHidden(error: unknown): boolean {
 
 const INVALID_PARAMS = -32_602;
 const METHOD_NOT_FOUND = -32_601;
-/** Code of the error for a caller that lacks a scope. */
 const INSUFFICIENT_SCOPE = -31_403;
 
 // Ignores the error of a caller who may not call the tool, because a subscription grants other tasks in any case.
@@ -369,7 +365,6 @@ function cannotShare({ handler: { name }, reads }: WrappedCall, jobs: Jobs): boo
   return true;
 }
 
-/** Returns the error for a client whose answers the store has rejected. */
 function toAnswerError(error: unknown): unknown {
   if (isFull(error)) return McpError.busy("Cannot store the answers: the store is full; try again later");
   if (!(error instanceof RangeError)) return error;
@@ -386,10 +381,7 @@ interface Detaching {
   readonly jobs: Jobs;
 }
 
-/**
- * Detaches the handler from the call, and returns the new task as the result of the call. Cancels the handler if the
- * task cannot begin.
- */
+/** Returns the new task as the result of the call. Cancels the handler if the task cannot begin. */
 async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
   task.cancelHandler = (message) => call.cancel(message);
   task.hasRun = true;
@@ -415,7 +407,6 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
   return call.result("task", toTask(record, "working"));
 }
 
-/** A task that is resumed, and the options of its tool. */
 interface Again {
   readonly task: RunningTask;
   readonly rules: TaskRules;
@@ -514,7 +505,6 @@ function readSession(ctx: Context): readonly [unknown?] | undefined {
 
 const hashes = new WeakMap<object, Promise<string>>();
 
-/** Returns a hash of the tool's name and schemas, and of the option `version`. */
 function toHash({ handler: { name, inputSchema, outputSchema }, handler }: WrappedCall, { version }: TaskRules) {
   const known = hashes.get(handler);
   if (known) return known;

@@ -7,7 +7,6 @@
 
 import { isPortableName } from "../file_names.ts";
 
-/** The parsed URI of a file. */
 export interface SkillPath {
   /** The scheme with its slashes, such as `skill://`, in lower case. */
   readonly scheme: string;
@@ -16,8 +15,8 @@ export interface SkillPath {
 }
 
 /**
- * Parses the URI of a file. Returns `undefined` if a program could understand the path in another way: if it has a query,
- * a fragment, an invalid escape, or a name that does not stand for the same file on all operating systems.
+ * Parses the URI of a file. Returns `undefined` if a program could understand the path in another way: if it has a
+ * query, a fragment, an invalid escape, or a name that does not stand for the same file on all operating systems.
  */
 export function readSkillPath(uri: string): SkillPath | undefined {
   const [, scheme, path] = /^([a-z][a-z\d+.-]*:(?:\/\/)?\/?)(.+)$/is.exec(uri) ?? [];

@@ -37,10 +37,7 @@ export interface SkillContent {
 export interface Skills {
   /** Lists the skills. A server may omit skills from its list; `get` also finds omitted skills. */
   list(options?: RequestOptions): Promise<readonly Skill[]>;
-  /**
-   * Returns the skill with this URI, for example to get new digests. Throws a {@linkcode SkillError} if the entry is
-   * invalid.
-   */
+  /** Returns a skill, for example with new digests. Throws a {@linkcode SkillError} if the entry is invalid. */
   get(uri: string, options?: RequestOptions): Promise<Skill>;
   /**
    * Reads a file of a skill, by default `SKILL.md`. Throws a {@linkcode SkillError} if the skill has no such file, or

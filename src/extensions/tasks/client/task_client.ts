@@ -10,10 +10,7 @@ import { TaskWaiter } from "./task_waiter.ts";
 
 /** Options of {@linkcode taskClient}. */
 export interface TaskClientOptions {
-  /**
-   * Milliseconds for which the client retries a failing request about a task, for example while the server restarts.
-   * Defaults to 60,000.
-   */
+  /** Milliseconds for which a failing request is retried, such as while the server restarts. Defaults to 60,000. */
   readonly giveUpMs?: number;
   /** The clock to use, for tests. Defaults to the system clock. */
   readonly clock?: Clock;

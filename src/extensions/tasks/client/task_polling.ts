@@ -5,10 +5,7 @@ import { BUSY, INTERNAL_ERROR, isMcpError, isRemoteError, RATE_LIMITED } from ".
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import type { TaskState } from "./task_state.ts";
 
-/**
- * Minimum milliseconds between two polls. Without a minimum, the client would flood a server that suggests an interval
- * of zero.
- */
+/** Minimum milliseconds between polls, because a server may suggest an interval of zero and would be flooded. */
 export const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
@@ -23,17 +20,13 @@ const MAX_LISTENING_MS = 30_000;
 const RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
 
-/** Returns the milliseconds until the next poll. */
 export function toPollMs({ pollIntervalMs = DEFAULT_POLL_MS }: Pick<TaskState, "pollIntervalMs">, listens = false) {
   const wanted = Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, pollIntervalMs));
   const ms = listens ? Math.max(wanted, Math.min(MAX_LISTENING_MS, wanted * LISTENING_FACTOR)) : wanted;
   return ms * (1 + Math.random() * JITTER);
 }
 
-/**
- * Returns the milliseconds before a failed request is retried. Uses the delay that the server requests, or else
- * exponential backoff.
- */
+/** Uses the delay that the server requests, or else exponential backoff. */
 export function toRetryMs(retry: number, error: unknown): number {
   const data: unknown = isRemoteError(error) ? error.data : undefined;
   const wanted = isObject(data) && typeof data.retryAfterMs === "number" ? data.retryAfterMs : RETRY_MS * 2 ** retry;

@@ -30,10 +30,7 @@ export interface TaskState {
   readonly createdAt?: string;
   /** Time at which the task last changed, in ISO 8601. */
   readonly lastUpdatedAt?: string;
-  /**
-   * Milliseconds after its creation for which the server keeps the task. `undefined` if the server does not send this
-   * time.
-   */
+  /** Milliseconds after its creation for which the server keeps the task. `undefined` if the server sends no time. */
   readonly ttlMs?: number;
   /** Milliseconds between two polls that the server suggests. */
   readonly pollIntervalMs?: number;

@@ -16,10 +16,7 @@ export interface WaitOptions {
   readonly clock: Clock;
   /** Milliseconds for which a failing request is retried. */
   readonly giveUpMs: number;
-  /**
-   * Reserves one of the limited number of subscriptions. Returns a function that releases the subscription, or
-   * `undefined` if all subscriptions are in use.
-   */
+  /** Returns a function that releases the subscription, or `undefined` if all subscriptions are in use. */
   readonly reserveListener: () => (() => void) | undefined;
 }
 
@@ -28,10 +25,7 @@ export interface WaitOptions {
  * them, but a server could open and withdraw any number of further requests.
  */
 const MAX_QUESTIONS = 1000;
-/**
- * Milliseconds after a task has expired for which the client still waits, in case the clocks differ or the server is
- * slow.
- */
+/** Milliseconds for which an expired task is still awaited, in case the clocks differ or the server is slow. */
 const EXPIRY_MS = 60_000;
 /** Milliseconds that cancelling a task may take, including retries. */
 const CANCEL_MS = 5000;
@@ -62,9 +56,7 @@ export class TaskWaiter {
     this.#signal.addEventListener("abort", () => this.#wake(), { once: true });
   }
 
-  /**
-   * Resolves with the result of the task. `first` is the task's initial state, if the client already knows this state.
-   */
+  /** `first` is the task's initial state, if known. */
   async wait(first?: TaskState): Promise<Result> {
     try {
       return await this.#follow(first);
@@ -151,10 +143,7 @@ export class TaskWaiter {
     );
   }
 
-  /**
-   * Answers new input requests one after another, because there is only one user. Withdraws input requests that are no
-   * longer open.
-   */
+  /** Answers one request after another, because there is only one user. Withdraws requests that are not open. */
   #ask({ inputRequests }: TaskState): void {
     for (const [key, question] of Object.entries(inputRequests)) {
       if (this.#questions.has(key)) continue;

@@ -9,17 +9,11 @@ import { hasEnded, readTask, type TaskState } from "./task_state.ts";
 
 /** A tool call that the server may have turned into a task. */
 export interface ToolTask {
-  /**
-   * The id of the task. Store the id to call `resumeTask` in another process. `undefined` if the server has responded
-   * with a result instead of a task.
-   */
+  /** The id, for `resumeTask` in another process. `undefined` if the server has responded with a result. */
   readonly id?: string;
   /** The latest state that `startTool` or `get` has received. */
   readonly state?: TaskState;
-  /**
-   * The result of the call. `undefined` until the result is known. If the server has responded with a result instead of
-   * a task, the result is known immediately.
-   */
+  /** The result of the call. `undefined` until the result is known, which can be immediately. */
   readonly result?: ToolResult & Result;
   /**
    * Waits for the result. Answers input requests with the callbacks in `options`, or else with the callbacks of

@@ -68,11 +68,7 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
 /** The short forms of options. */
 const SHORT = new Map([["-h", "--help"], ["-A", "--allow-all"]]);
 
-/**
- * Rejects arguments after `--`, because the command `name` would ignore them.
- *
- * @throws {UsageError} if there are such arguments.
- */
+/** @throws {UsageError} if there are arguments after `--`, because the command `name` would ignore them. */
 export function rejectRest({ rest }: Args, name: string): void {
   if (!rest) return;
   const words = ["--", ...rest].join(" ");

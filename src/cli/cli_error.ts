@@ -2,9 +2,7 @@
  * Errors with messages for the user and with exit codes.
  */
 
-/**
- * An error whose message states the problem and the remedy. The command line prints the message without a stack trace.
- */
+/** The message states the problem and the remedy, and is printed without a stack trace. */
 export class CliError extends Error {
   override readonly name: string = "CliError";
   /** The exit code. Defaults to 2, for a usage or configuration error. */

@@ -59,8 +59,8 @@ export function toFlags(options: Options): Flags {
 export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
 
 /**
- * Whether this program is in a cache of npx, bunx, or the `dlx` of pnpm and Yarn. These programs can remove the folder at
- * any time, so nothing that outlives this process may name it.
+ * Whether this program is in a cache of npx, bunx, or the `dlx` of pnpm and Yarn. These programs can remove the folder
+ * at any time, so nothing that outlives this process may name it.
  */
 export function isInCache(): boolean {
   return isBundled && /[\\/](_npx|\.?bunx-[^\\/]*|pnpm[\\/]dlx|dlx-\d+)[\\/]/.test(findPackageFolder().pathname);
@@ -75,9 +75,7 @@ export function toProgram(permissions: "all" | "none" = "all"): readonly string[
   return [...platform.toRunner(permissions), ...reads.map((path) => `--allow-read=${path}`), toEntry()];
 }
 
-/**
- * Returns the paths that Deno must be allowed to read to load this program. Empty if the program comes from a registry.
- */
+/** Paths that Deno must read to load this program. Empty if the program comes from a registry. */
 export function toOwnReads(): readonly string[] {
   const folder = isBundled ? findPackageFolder() : new URL("../", import.meta.url);
   return folder.protocol === "file:" ? [decodeURIComponent(folder.pathname).replace(/\/$/, "")] : [];
@@ -97,9 +95,7 @@ export function toShell(words: readonly string[]): string {
   return words.map((word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 }
 
-/**
- * Returns the command that adds a target to the configuration of a client. `options` select an endpoint of the target.
- */
+/** Returns the command that adds a target to a client. `options` select an endpoint of the target. */
 export function toInstall(target: string, options: readonly string[]): string {
   // Do not suggest permissions for code, because only the author knows which permissions the code needs. `install` then
   // checks the entry, and reports missing permissions.

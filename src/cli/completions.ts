@@ -50,7 +50,6 @@ function printScript(args: Args, commands: readonly Command[]): void {
   console.log(toScript(name, commands));
 }
 
-/** Generates a script that completes the arguments of `program`. */
 type ToScript = (program: string, commands: readonly Command[]) => string;
 
 /** Options that every command has in addition to its own options. */

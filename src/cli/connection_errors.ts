@@ -2,17 +2,13 @@
  * Explains why a server cannot be reached. The explanations are the same on all runtimes.
  */
 
-/** The reason why a connection failed, and the remedy. */
 export interface ConnectionProblem {
   /** The reason, without the URL. */
   readonly state: string;
   readonly remedy: string;
 }
 
-/**
- * Explains why a connection failed. The explanation depends on the messages of the error and its causes, because the
- * runtimes have no common error codes.
- */
+/** Depends on the messages of the error and its causes, because the runtimes have no common error codes. */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
   const { host, hostname, port, protocol } = new URL(url);
   const text = mapError(error);

@@ -13,7 +13,6 @@ const greetings: Readonly<Record<string, string>> = {
   japanese: "こんにちは。",
 };
 
-/** Creates the demonstration server. */
 export function demo(): Server {
   return createServer({
     name: "demo",

@@ -100,10 +100,7 @@ async function diagnose(args: Args): Promise<number> {
   return toExitCode(findings, stop);
 }
 
-/**
- * Signs in if the server requires a sign-in. Without a token, `doctor` examines only the parts of the server that do
- * not require a token.
- */
+/** Signs in if necessary. Without a token, `doctor` examines only the parts that do not require a token. */
 async function findToken(
   args: Args,
   url: string,

@@ -42,11 +42,7 @@ export function chooseEndpoints(
   throw new UsageError(`Cannot ${verb} ${target}: it has no server ${name}; the servers are ${names}`);
 }
 
-/**
- * Returns the server to use.
- *
- * @throws {UsageError} if the target has several servers and `name` is `undefined`.
- */
+/** @throws {UsageError} if the target has several servers and `name` is `undefined`. */
 export function chooseEndpoint(server: Server, name: string | undefined, choice: Choice): Endpoint {
   const found = chooseEndpoints(server, name, choice);
   if (found.length === 1) return found[0];
@@ -54,7 +50,6 @@ export function chooseEndpoint(server: Server, name: string | undefined, choice:
   throw new UsageError(`Cannot ${choice.verb} ${choice.target}: ${state}`);
 }
 
-/** Lists the names of servers, for error messages. */
 export function toNames(endpoints: readonly Endpoint[]): string {
   return endpoints.map(({ name }) => name).join(", ");
 }
@@ -79,11 +74,7 @@ export function readParams({ all: { param } }: Args): Params | undefined {
   return Object.fromEntries(params);
 }
 
-/**
- * Checks that the parameters match the path of a server.
- *
- * @throws {UsageError} if a parameter is missing, or if the path does not have a given parameter.
- */
+/** @throws {UsageError} if a parameter is missing, or if the path does not have a given parameter. */
 export function checkParams(endpoint: Endpoint, params: Params | undefined, { target, verb }: Choice): void {
   const { path, params: names } = endpoint;
   const missing = names.filter((name) => params?.[name] === undefined);
@@ -124,9 +115,7 @@ export function toEndpointOptions(
   return [...isChosen ? ["--server", endpoint.name] : [], ...options];
 }
 
-/**
- * Returns a value for each parameter of a path. The value of a missing parameter is the parameter's name in capitals.
- */
+/** The value of a missing parameter is the parameter's name in capitals. */
 export function toExampleParams(endpoint: Endpoint, params: Params = {}): Params {
   return Object.fromEntries(endpoint.params.map((name) => [name, params[name] ?? name.toUpperCase()]));
 }

@@ -6,11 +6,7 @@ import { toPrintableLine } from "../core/kit/printable.ts";
 import { toPrintedFrames } from "../core/kit/stack.ts";
 import { UsageError } from "./cli_error.ts";
 
-/**
- * Creates the observer that writes events in the given format.
- *
- * @throws {UsageError} if the format is neither `json` nor `pretty`.
- */
+/** @throws {UsageError} if the format is neither `json` nor `pretty`. */
 export function createLog(format: string): ReturnType<typeof jsonLog> {
   if (format === "json") return jsonLog();
   if (format === "pretty") return jsonLog({ write: (_line, record) => console.error(toLine(record)) });

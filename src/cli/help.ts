@@ -18,10 +18,7 @@ const MIN_COLUMNS = 40;
 const MAX_COLUMNS = 100;
 const DEFAULT_COLUMNS = 80;
 
-/**
- * Returns the hint to print after a usage error. The hint contains the command that prints the help. `command` is the
- * name of the user's command, if known.
- */
+/** Names the command that prints the help. `command` is the name of the user's command, if known. */
 export function toHelpHint(command: string | undefined): string {
   return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;
 }

@@ -11,11 +11,7 @@ import { toFilePath } from "./target_url.ts";
 /** Milliseconds after which the command prints that a file is still loading. */
 const NOTICE_MS = 5000;
 
-/**
- * Imports the default export of a file.
- *
- * @throws {CliError} if the file cannot be loaded.
- */
+/** @throws {CliError} if the file cannot be loaded. */
 export async function importDefault(target: string, url: string): Promise<unknown> {
   return await importFile(target, url, async (exports) => await exports.default);
 }

@@ -144,10 +144,7 @@ export function checkInstallation(target: string, { flags, all }: Pick<Args, "fl
   readVariables(toList(all.env), findDestination(target, flags));
 }
 
-/**
- * Rejects long names and unusual characters, because clients show the name, and some clients use the name as an object
- * key.
- */
+/** Clients show the name, and some clients use the name as an object key. */
 function checkName(target: string, name: string): void {
   const state = !name.trim()
     ? "is empty"
@@ -188,10 +185,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
   throw new UsageError(`Cannot install ${target}: ${state}; ${remedy}`);
 }
 
-/**
- * Converts the server's name to the key of an entry. Replaces characters that are not allowed in a key, because clients
- * build tool names from the key.
- */
+/** Replaces characters that are not allowed in a key, because clients build tool names from the key. */
 function toEntryName(name: string | undefined): string | undefined {
   // Shorten the name before the pattern that takes quadratic time, because a URL can contain a long name.
   const start = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+/, "").slice(0, MAX_NAME);
@@ -199,7 +193,6 @@ function toEntryName(name: string | undefined): string | undefined {
   return plain || undefined;
 }
 
-/** A change to write, with the data for messages about the change. */
 interface Write {
   readonly destination: Destination;
   readonly name: string;

@@ -12,23 +12,16 @@ const PERIOD_MS = 100;
 /** Minimum delay to report, in milliseconds. Garbage collection and other programs also cause shorter delays. */
 const LAG_MS = 100;
 
-/**
- * Milliseconds after a report in which no further delays are reported, because a server under load would otherwise fill
- * the terminal.
- */
+/** Milliseconds without reports after a report, because a server under load would otherwise fill the terminal. */
 const QUIET_MS = 10_000;
 
-/** Detects delays of the event loop. */
 export class LagWatch {
   #last: number;
   /** Milliseconds for which handlers that the server names have blocked the event loop in the current period. */
   #namedMs = 0;
   /** The number of handlers that have started in the current period. */
   #starts = 0;
-  /**
-   * Whether a handler has started before the current period. Delays are ignored until then, because the first handlers
-   * load code.
-   */
+  /** Delays are ignored until a handler has started, because the first handlers load code. */
   #isWarm = false;
   /** Whether a call was running at the end of the last period. */
   #wasRunning = false;

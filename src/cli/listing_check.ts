@@ -15,9 +15,7 @@ export interface Listing {
   readonly prompts: readonly ListedPrompt[];
 }
 
-/**
- * A result of the check. An error prevents some clients from using the item. A warning makes the item harder to use.
- */
+/** An error prevents some clients from using the item. A warning makes the item harder to use. */
 export interface Finding {
   readonly level: "error" | "warning";
   /** The item, such as `tool add`. */
@@ -27,7 +25,6 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** Returns the problem of a finding, and the remedy, if any. */
 export function toSentence({ state, fix }: Finding): string {
   return fix === undefined ? state : `${state}; ${fix}`;
 }
@@ -62,7 +59,6 @@ export interface CheckOptions {
   readonly isTrusted: boolean;
 }
 
-/** Checks the lists of a server. */
 export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOptions): readonly Finding[] {
   const { tools, resources, templates, prompts } = listing;
   const findings: Finding[] = [];
@@ -109,10 +105,7 @@ export function toTokens({ name, description, inputSchema }: ListedTool): number
   }
 }
 
-/**
- * Returns the parameters that clients repeat in headers. Returns an empty list if the schema declares headers
- * incorrectly.
- */
+/** Parameters that clients repeat in headers. Empty if the schema declares headers incorrectly. */
 export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
   try {
     return findHeaderParams(schema);

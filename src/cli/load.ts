@@ -89,10 +89,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   );
 }
 
-/**
- * Loads the default export of a file: a server, or handlers. If the file exports handlers, the server gets the file's
- * name.
- */
+/** If the file exports handlers, the server gets the file's name. */
 async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
@@ -146,10 +143,7 @@ interface ReloadedServer {
   readonly next: Server;
 }
 
-/**
- * Pairs each reloaded server with its running server. If the file has several servers, pairs servers with the same
- * path.
- */
+/** If the file has several servers, pairs servers with the same path. */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
   const all = listEndpoints(server);
   return listEndpoints(next).map(({ name, path, server: next }) => {

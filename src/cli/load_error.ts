@@ -33,7 +33,6 @@ export interface LoadRemedies {
   readonly packages: string;
 }
 
-/** Explains an error that importing a file threw, and adds a remedy. */
 export function explainLoadError(error: unknown, remedies: LoadRemedies): string {
   // Catch errors, because the error comes from the user's code, and reading its properties may throw.
   try {
@@ -70,9 +69,7 @@ function explain(error: unknown, remedies: LoadRemedies): string {
   return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], last].flat().join("\n");
 }
 
-/**
- * Messages of the runtimes about a package that is not installed. Each pattern captures the specifier of the package.
- */
+/** Messages about a package that is not installed. Each pattern captures the specifier of the package. */
 const MISSING_PACKAGE = [
   /^Cannot find (?:package|module) ["']([^"'./:][^"':]*)["']/,
   /^(?:Relative import path|Import) "([^"./:][^":]*)" not /,

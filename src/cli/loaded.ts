@@ -8,9 +8,7 @@ export interface Loaded {
   readonly server: Server;
   /** The files from which the target was loaded, as far as they are known. */
   readonly files: readonly string[];
-  /**
-   * Watches the files that the server serves, and notifies clients of changes. Returns a function that stops watching.
-   */
+  /** Notifies clients of changes of the files that the server serves. Returns a function that stops watching. */
   watch?(): () => void;
   /**
    * Loads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to

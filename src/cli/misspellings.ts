@@ -17,11 +17,7 @@ export async function rejectMisspelling(word: string, commands: readonly string[
   throw new UsageError(`Cannot run ${word}: there is no such command, and no such file; did you mean ${suggestion}?`);
 }
 
-/**
- * Rejects an argument of `mcp help` that is not a command.
- *
- * @throws {UsageError} always.
- */
+/** @throws {UsageError} always, because the argument of `mcp help` is not a command. */
 export function rejectTopic(word: string, commands: readonly string[]): never {
   const suggestion = findSuggestion(word, commands);
   const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;

@@ -119,10 +119,7 @@ Serve the file, and try the server in a browser:
   ${toShell([...toFolderProgram(), "server.ts", "--http", "--inspect"])}`);
 }
 
-/**
- * Returns the command that starts this program from a new folder. The path to an installed package is relative, so that
- * the command also works on other machines.
- */
+/** The path to an installed package is relative, so that the command also works on other machines. */
 function toFolderProgram(): readonly string[] {
   const packages = platform.toPath("node_modules");
   return toProgram().map((word) =>

@@ -7,7 +7,6 @@ export interface AppModules {
   readonly apps: string;
 }
 
-/** Returns the source of `server.ts`. */
 export function toAppServer(name: string, { library, apps }: AppModules): string {
   return `import { createServer, tool } from ${JSON.stringify(library)};
 import { app, supportsApp, ui } from ${JSON.stringify(apps)};
@@ -31,7 +30,6 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
-/** Returns the source of `app.html`. */
 export function toAppPage(name: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -68,7 +66,6 @@ export function toAppPage(name: string): string {
 `;
 }
 
-/** Returns the source of `server_test.ts`. */
 export function toAppTest(
   testing: string,
   { imports, test }: { readonly imports: string; readonly test: string },

@@ -15,10 +15,7 @@ type SubPath = "apps" | "auth" | "oauth" | "openapi" | "search" | "testing";
 /** Returns the specifier of this library, or of a sub-path. */
 export type ToLibrary = (path?: SubPath) => string;
 
-/**
- * Returns a function that returns the specifier of this library or of a sub-path. If the working directory's
- * configuration does not map the name of the library, the specifier points to this copy.
- */
+/** If the working directory's configuration does not map the library's name, specifiers point to this copy. */
 export async function findLibrary(): Promise<ToLibrary> {
   const isMapped = await findLibraryNames();
   return (path) => {
@@ -53,11 +50,7 @@ export async function makeFolder(name: string): Promise<void> {
   }
 }
 
-/**
- * Rejects files that exist.
- *
- * @throws {CliError} if one of the files exists.
- */
+/** @throws {CliError} if one of the files exists. */
 export async function refuseExisting(names: readonly string[]): Promise<void> {
   const existing = await findExisting(names);
   if (existing !== undefined) throw new CliError(`Cannot write ${existing}: it already exists; choose another name`);

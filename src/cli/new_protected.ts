@@ -8,7 +8,6 @@ export interface Modules {
   readonly oauth: string;
 }
 
-/** Returns the source of `server.ts`. */
 export function toProtectedServer(name: string, { library, auth, oauth }: Modules): string {
   return `import process from "node:process";
 import { createServer, tool } from ${JSON.stringify(library)};
@@ -58,13 +57,11 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", a
 `;
 }
 
-/** The parts of the test that depend on the runtime. */
 interface TestStyle {
   readonly imports: string;
   readonly test: string;
 }
 
-/** Returns the source of `server_test.ts`. */
 export function toProtectedTest(testing: string, { imports, test }: TestStyle): string {
   return `${imports}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./server.ts";
@@ -106,7 +103,6 @@ ${test}("a caller without a token is rejected", async () => {
 `;
 }
 
-/** The commands that the README contains. */
 interface Commands {
   readonly serve: string;
   readonly call: string;
@@ -114,7 +110,6 @@ interface Commands {
   readonly test: string;
 }
 
-/** Returns the text of `README.md`. */
 export function toProtectedReadme(name: string, { serve, call, doctor, test }: Commands): string {
   return `# ${name}
 

@@ -116,7 +116,6 @@ async function packServer(args: Args): Promise<void> {
   console.error(toPrintable(`Wrote ${written}: ${info.name} ${info.version}, ${counts}.`));
 }
 
-/** Returns the path of the file to pack. */
 async function findFile(target: string | undefined): Promise<string> {
   if (target === undefined) {
     throw new UsageError("Cannot pack a server: no file is named, and there is no ./server.ts; name a file");

@@ -48,7 +48,6 @@ export function explainWithin(text: string): string {
   return denied && denied.message !== denied.state ? text.replace(denied.message, () => toRemedy(denied)) : text;
 }
 
-/** Explains that Deno may not read a file. */
 export function explainUnreadable(path: string): string | undefined {
   return explainPermission(`Requires read access to "${path}"`);
 }

@@ -10,7 +10,6 @@ import { type FileKind, ignoreNotFound, toKind } from "../ready/files/local_file
 import { files } from "./platform_files.ts";
 import { bun, deno } from "./runtime_globals.ts";
 
-/** A running HTTP server. */
 export type Served = Pick<Listener, "port" | "stop">;
 
 /** The address and the request handler of an HTTP server. Port 0 stands for any free port. */
@@ -34,8 +33,8 @@ const os = deno?.build.os ?? (process.platform === "win32" ? "windows" : process
 const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.cwd, os === "windows");
 
 /**
- * Calls `onEnd` when the parent process has ended. npm starts programs in a shell, and passes SIGTERM only to the shell.
- * The program would continue without a parent, and keep its port.
+ * Calls `onEnd` when the parent process has ended. npm starts programs in a shell, and passes SIGTERM only to the
+ * shell. The program would continue without a parent, and keep its port.
  */
 function watchParent(onEnd: () => void): void {
   const { ppid } = process;
@@ -47,7 +46,6 @@ function watchParent(onEnd: () => void): void {
   timer.unref();
 }
 
-/** The functions of the current runtime. */
 export const platform = {
   runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
   /** The operating system, such as `linux`, `darwin` or `windows`. */
@@ -56,13 +54,9 @@ export const platform = {
   args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // The cast is safe, because no code changes the array.
   files,
 
-  /** The path of the runtime's executable. */
   execPath: (): string => deno ? deno.execPath() : process.execPath,
 
-  /**
-   * Returns the command that runs a file on this machine, such as `deno run -A`, with all permissions or without
-   * permissions.
-   */
+  /** Returns the command that runs a file, such as `deno run -A` with all permissions. */
   toRunner(permissions: "all" | "none"): readonly string[] {
     // Use the full path of a program in npx's cache, because shells do not find the program by name.
     const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
@@ -75,7 +69,8 @@ export const platform = {
 
   /**
    * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. A second
-   * signal exits the process. If npm started the program, as `npx` and `npm start` do, the end of npm counts as SIGTERM.
+   * signal exits the process. If npm started the program, as `npx` and `npm start` do, the end of npm counts as
+   * SIGTERM.
    */
   onSignal(listener: (code: number) => void): void {
     let hasSignal = false;
@@ -94,18 +89,12 @@ export const platform = {
     }
   },
 
-  /**
-   * Calls `listener` when the process is about to end because no work is left. Never called on Deno, because Deno
-   * reports this case itself.
-   */
+  /** Calls `listener` when no work is left. Never called on Deno, because Deno reports this case itself. */
   onIdle(listener: () => void): void {
     if (!deno) process.on("beforeExit", listener);
   },
 
-  /**
-   * Calls `job` once after `ms` milliseconds. Does not keep the process alive until then. Returns a function that
-   * cancels the timer.
-   */
+  /** Does not keep the process alive. Returns a function that cancels the timer. */
   startBackgroundTimer(job: () => void, ms: number): () => void {
     const timer = setTimeout(job, ms);
     if (deno) deno.unrefTimer(timer);
@@ -131,10 +120,7 @@ export const platform = {
   /** Whether a path can be read without a permission prompt. */
   mayRead: (path: string): boolean => !deno || deno.permissions.querySync({ name: "read", path }).state === "granted",
 
-  /**
-   * Returns the id of the user who runs this process. Returns `undefined` on Windows, or if reading the id would need a
-   * permission prompt.
-   */
+  /** Returns `undefined` on Windows, or if reading the id would need a permission prompt. */
   findUserId(): number | undefined {
     if (!deno) return process.getuid?.();
     const isGranted = deno.permissions.querySync({ name: "sys", kind: "uid" }).state === "granted";
@@ -161,10 +147,7 @@ export const platform = {
     }
   },
 
-  /**
-   * Runs code with an empty environment, so that packages that read environment variables for debugging need no
-   * permission.
-   */
+  /** The environment is empty, so that packages that read variables for debugging need no permission. */
   withoutEnv<Value>(run: () => Value): Value {
     const { env } = process;
     process.env = {};
@@ -190,19 +173,14 @@ export const platform = {
   terminal: {
     /** Whether a stream is a terminal. */
     isAt: (stream: StandardStream): boolean => process.getBuiltinModule("tty").isatty(DESCRIPTORS[stream]),
-    /**
-     * Returns the width of a stream in columns. Returns `undefined` if the stream is not a terminal, or if its size is
-     * unknown.
-     */
+    /** Width in columns. `undefined` if the stream is not a terminal, or if its size is unknown. */
     columns: (stream: "output" | "errors"): number | undefined =>
       platform.terminal.isAt(stream) ? process[stream === "output" ? "stdout" : "stderr"].columns : undefined,
     /** Whether the environment variable NO_COLOR is set. */
     hasNoColor: (): boolean => deno ? deno.noColor : Boolean(process.env.NO_COLOR),
     /** Returns standard input as a stream. Call this function only once. */
     input: (): ReadableStream<Uint8Array> => process.getBuiltinModule("stream").Readable.toWeb(process.stdin),
-    /**
-     * Writes all bytes to standard output, even if the console is redirected. Throws if the reader has closed the pipe.
-     */
+    /** Writes to standard output, even if the console is redirected. Throws if the reader has closed the pipe. */
     async write(bytes: Uint8Array): Promise<void> {
       const { write } = await import("node:fs");
       for (let rest = bytes; rest.length;) {

@@ -21,10 +21,7 @@ export const files = {
     await (await load()).writeFile(path, content, { flag: isNew ? "wx" : "w" });
   },
 
-  /**
-   * Creates a file with the permission bits `mode`, which default to read and write for the owner. Throws if the file
-   * exists.
-   */
+  /** Creates a file, by default readable and writable for the owner. Throws if the file exists. */
   async create(path: string, content: string, mode: number = PRIVATE_MODE): Promise<void> {
     const { open, chmod } = await load();
     const file = await open(path, "wx", PRIVATE_MODE);
@@ -72,7 +69,6 @@ export const files = {
     await (await load()).mkdir(path, { recursive: true, mode });
   },
 
-  /** Sets the modification time of a file to the current time. */
   async touch(path: string): Promise<void> {
     const now = new Date();
     await (await load()).utimes(path, now, now);

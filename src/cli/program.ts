@@ -10,7 +10,6 @@ import { isInstalled, listEntries } from "./own_entries.ts";
 import { bun } from "./runtime_globals.ts";
 import { NAME } from "./version.ts";
 
-/** Whether a specifier names this package or one of its subpaths. */
 function isOwn(specifier: string): boolean {
   return specifier === NAME || specifier.startsWith(`${NAME}/`);
 }
@@ -42,11 +41,7 @@ async function resolveToSelf(): Promise<void> {
   });
 }
 
-/**
- * Prepares the imports of the user's file.
- *
- * @throws {CliError} if Deno may not read the package.
- */
+/** @throws {CliError} if Deno may not read the package. */
 async function prepare(): Promise<void> {
   try {
     await resolveToSelf();

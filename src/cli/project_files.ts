@@ -11,10 +11,7 @@ import { importModule } from "./lazy_modules.ts";
 /** Maximum number of bytes to read from a file. */
 const MAX_BYTES = 1024 * 1024;
 
-/**
- * Finds the nearest file that has one of the given names and whose text passes `test`. Searches a folder and its parent
- * folders.
- */
+/** Finds the nearest file with one of the names whose text passes `test`, in a folder and its parent folders. */
 export async function findProjectFile(
   start: string,
   { names, test }: { readonly names: readonly string[]; readonly test: (text: string) => boolean },
@@ -34,10 +31,7 @@ async function readFile(path: string): Promise<string | undefined> {
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
 
-/**
- * Reads the nearest `package.json` or `deno.json` in a folder or its parent folders. Returns an empty object if neither
- * file exists.
- */
+/** Reads the nearest project file. Returns an empty object if no project file exists. */
 export async function readProject(folder: string): Promise<Params> {
   const names = ["package.json", "deno.json", "deno.jsonc"];
   const found = await findProjectFile(folder, { names, test: () => true });
@@ -47,10 +41,7 @@ export async function readProject(folder: string): Promise<Params> {
   return isObject(value) ? value : {};
 }
 
-/**
- * Returns a function that tests whether the nearest `deno.json` or `package.json` of the working directory maps a
- * specifier.
- */
+/** The function tests whether the nearest `deno.json` or `package.json` maps a specifier. */
 export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
   const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];
   const found = await findProjectFile(platform.toPath("."), { names, test: (text) => text.includes(`"${NAME}`) });

@@ -21,7 +21,6 @@ import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { explainPermission } from "./permissions.ts";
 
-/** The address at which to serve. */
 export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
@@ -35,11 +34,7 @@ export interface HttpAddress {
   readonly isChosen?: boolean;
 }
 
-/**
- * Reads the options `--port`, `--host`, `--path` and `--inspect`.
- *
- * @throws {UsageError} if an option is invalid.
- */
+/** @throws {UsageError} if an option is invalid. */
 export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
@@ -185,7 +180,6 @@ async function loadInspector(endpoint: string, endpoints: readonly Endpoint[]): 
   );
 }
 
-/** Formats a host for a URL. */
 function toAuthority(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }

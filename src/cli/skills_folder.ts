@@ -8,10 +8,7 @@ import type { Loaded } from "./loaded.ts";
 import { toBaseName } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 
-/**
- * Maximum number of folders to search for the first skill. If the folder contains more folders, it is served without
- * this check.
- */
+/** Maximum number of folders to search. A folder with more folders is served without this check. */
 const MAX_FOLDERS = 2000;
 
 /**

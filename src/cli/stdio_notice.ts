@@ -5,10 +5,7 @@ import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./target_url.ts";
 
-/**
- * Returns text that explains that the server waits for a client, because the terminal would otherwise stay empty.
- * `options` choose an endpoint of the target.
- */
+/** Explains the wait for a client, because the terminal would stay empty. `options` choose an endpoint. */
 export async function toStdioNotice(target: string | undefined, options: readonly string[]): Promise<string> {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));
   const url = target === undefined ? undefined : toTargetUrl(target);

@@ -145,7 +145,6 @@ function readValue(text: string, { name, schema, root }: Property): unknown {
   );
 }
 
-/** Returns the JSON Schema types of a value. */
 function typesOf(value: unknown): readonly string[] {
   if (value === null) return ["null"];
   if (Array.isArray(value)) return ["array"];

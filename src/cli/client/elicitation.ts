@@ -16,9 +16,7 @@ import { toLine, toPlain } from "./terminal_text.ts";
 export interface Elicitor {
   /** Returns client options that answer elicitation requests. `name` is the server as the user named it. */
   toOptions(name: string): AnswerOptions;
-  /**
-   * Returns an error if an elicitation request had no valid answer, or if an `--answer` matched no field of any form.
-   */
+  /** Returns an error if a request had no valid answer, or if an `--answer` matched no field of any form. */
   findError(): UsageError | undefined;
   /** Prints which `--answer` options were not used, because the server sent no matching elicitation request. */
   reportUnused(): void;

@@ -18,10 +18,7 @@ export interface FormField {
   readonly isRequired: boolean;
   readonly isList: boolean;
   readonly hasDefault: boolean;
-  /**
-   * Parses the input. A list field can have several inputs. Returns an error if the input is not a valid value of the
-   * field.
-   */
+  /** Parses the input, or the inputs of a list field. Returns an error if a value is not valid. */
   read(...texts: readonly string[]): { readonly value: FieldValue } | { readonly error: string };
 }
 
@@ -35,7 +32,6 @@ const MAX_CHOICES = 50;
 /** Maximum number of choices in an error message. */
 const MAX_EXPECTED = 10;
 
-/** Converts the requested schema of a form to fields. */
 export function toFields({ properties, required }: Params): readonly FormField[] {
   const names: readonly unknown[] = Array.isArray(required) ? required : [];
   return Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) =>
@@ -108,10 +104,7 @@ function toChoices(schema: unknown): readonly Choice[] {
   return alternatives.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
 }
 
-/**
- * Parses the choices for a list field. Each text is one choice, or several choices separated by commas. Returns
- * `undefined` if a choice is unknown.
- */
+/** Each text is one choice, or several separated by commas. Returns `undefined` if a choice is unknown. */
 function parseList(texts: readonly string[], choices: readonly Choice[]): readonly string[] | undefined {
   const chosen = texts.flatMap((text) => {
     const whole = text.trim() ? findChoice(text.trim(), choices) : undefined;
@@ -121,10 +114,7 @@ function parseList(texts: readonly string[], choices: readonly Choice[]): readon
   return chosen.every((each) => each !== undefined) ? chosen : undefined;
 }
 
-/**
- * Parses the input of a field with a single value. Returns `undefined` if the input does not have the type of the
- * field.
- */
+/** Returns `undefined` if the input does not have the type of the field. */
 function parseValue(text: string, { type }: Params, choices: readonly Choice[]): FieldValue | undefined {
   if (choices.length) return findChoice(text, choices);
   if (type === "boolean") return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : undefined;

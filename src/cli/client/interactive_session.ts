@@ -18,7 +18,6 @@ import { startResponseTimer } from "../../core/kit/timer.ts";
 /** The lowest exit code of a command that ended because of a signal. */
 const FIRST_SIGNAL_CODE = 128;
 
-/** A session in which the server can send elicitation requests. */
 export interface InteractiveSession extends ServerSession {
   /** Sends a request and shows its progress. Throws if the server sends nothing for the duration of `--timeout`. */
   request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
@@ -65,7 +64,6 @@ function checkAnswers(elicitor: Elicitor, code: number): number {
   return code;
 }
 
-/** The progress line and the timeout of the running request. */
 class RequestMonitor {
   readonly #line: ProgressLine = createProgressLine();
   readonly #logLevel: LogLevel | undefined;
@@ -129,7 +127,6 @@ interface SilenceTimeout {
   stop(): void;
 }
 
-/** Creates a timeout of `ms` milliseconds, which counts only while at least one request is running. */
 function startSilenceTimeout(ms: number): SilenceTimeout {
   const controller = new AbortController();
   const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
@@ -167,7 +164,6 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
   return { signal: controller.signal, restart, countWhile, pauseWhile, stop: () => stopTimer() };
 }
 
-/** A line in the terminal that shows progress. */
 export interface ProgressLine {
   show(progress: Progress): void;
   /** Hides the line, and shows nothing until `resume` is called. */
@@ -175,9 +171,7 @@ export interface ProgressLine {
   resume(): void;
 }
 
-/**
- * Minimum time between two updates, in milliseconds, because a server may report progress faster than a user can read.
- */
+/** Milliseconds between two updates, because a server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;

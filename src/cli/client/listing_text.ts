@@ -114,10 +114,7 @@ function formatTable(rows: readonly (readonly string[])[], { width, style }: For
   ];
 }
 
-/**
- * Prints the name and description of each item on a line. If the list is empty, prints that the server has no items of
- * this kind.
- */
+/** Prints an item per line, or that the server has no items of this kind. */
 export async function printNames(
   items: readonly Pick<Listed, "name" | "title" | "description">[],
   kind: string,

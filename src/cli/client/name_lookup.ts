@@ -21,11 +21,7 @@ export function suggestName(name: string, names: readonly string[], remedy?: str
   return names.length ? `the known names are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "the list is empty";
 }
 
-/**
- * Finds an item of a list by its name.
- *
- * @throws {CliError} with a suggestion if no item has this name.
- */
+/** @throws {CliError} with a suggestion if no item has this name. */
 export function findByName<T extends { readonly name: string }>(
   list: readonly T[],
   name: string,

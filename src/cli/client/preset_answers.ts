@@ -27,8 +27,6 @@ export interface PresetContent {
 }
 
 /**
- * Reads `--answer` and `--root`.
- *
  * @throws {UsageError} if an `--answer` is malformed, if there are two actions, or if there are values although the
  * action is not `accept`.
  * @throws {CliError} if a root is not a folder.
@@ -89,10 +87,7 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
   return { content: Object.fromEntries(content), errors };
 }
 
-/**
- * Finds answers whose names resemble the name of an unanswered field. Unknown names that resemble no field are ignored,
- * because they may belong to another form.
- */
+/** Unknown names that resemble no field are ignored, because they may belong to another form. */
 function findMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): Map<string, string> {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));
   const errors = new Map<string, string>();

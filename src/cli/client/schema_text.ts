@@ -11,7 +11,6 @@ export interface Argument {
   readonly isRequired: boolean;
 }
 
-/** Returns the arguments that the properties of a schema describe. */
 export function listArguments(schema: unknown): readonly Argument[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];

@@ -52,18 +52,13 @@ export function findConnectionProblem(error: Error): ConnectionProblem & { reado
   return { url: failure.url, ...explainConnectionError(error.cause ?? error, failure.url) };
 }
 
-/**
- * Returns a hint with the id of an unexpected error. The operator can find the error in the server's log by this id.
- */
+/** The operator can find an unexpected error in the server's log by its id. */
 function toErrorIdHint({ data }: McpError): string {
   const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
-/**
- * Returns the URL to use instead of `url`. Servers built with this library name their endpoint in the error for a wrong
- * path.
- */
+/** Servers built with this library name their endpoint in the error for a wrong path. */
 export function findEndpoint({ status, data }: McpError, url: string): string | undefined {
   const path = (status === 404 || status === 405) && isObject(data) ? data.endpoint : undefined;
   const isPath = typeof path === "string" && /^\/[\w./-]*$/.test(path);

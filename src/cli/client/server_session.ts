@@ -18,7 +18,6 @@ import { chooseEndpoint, enterEndpoint, readParams } from "../endpoint_options.t
 import { demo } from "../demo.ts";
 import { findTarget, load } from "../load.ts";
 
-/** A command's connection to a server. */
 export interface ServerSession {
   readonly client: Client;
   /** The operands after SERVER. */
@@ -39,9 +38,7 @@ export interface SessionOptions {
    * server.
    */
   readonly isOptional?: boolean;
-  /** Runs work that waits for the user. The time of the work does not count towards the timeout. */
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
-  /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
   /** Returns additional client options. `name` is the server as the user named it. */
   readonly toOptions?: (
@@ -159,9 +156,7 @@ function readRevisions(revision: string | undefined): readonly string[] {
 
 export interface ServerTarget {
   readonly target: Target;
-  /** The server as the user named it, such as its URL. */
   readonly name: string;
-  /** The operands after SERVER. */
   readonly operands: readonly string[];
   /** Closes the server. `undefined` if the server does not run in this process. */
   close?(): Promise<void>;
@@ -171,8 +166,7 @@ export interface ServerTarget {
 const EXIT_MS = 500;
 
 /**
- * Finds the server that the arguments name. With `isOptional`, defaults to the target in the working directory, or else
- * the demonstration server.
+ * Finds the server that the arguments name, or with `isOptional` a default.
  *
  * @throws {CliError} if no server is named, or if the server cannot be loaded.
  */

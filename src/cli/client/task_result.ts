@@ -30,14 +30,12 @@ export async function waitForTask(
   }
 }
 
-/** Prints that the server runs the call as a task, and how to wait for the task. */
 export function reportTask(task: ToolTask, name: string, args: Args): void {
   if (platform.terminal.isAt("errors")) {
     reportLine(`The server runs the call as a task. To wait for the task: ${toWaitCommand(task, name, args)}`);
   }
 }
 
-/** Returns the command line that waits for a task. */
 function toWaitCommand({ id = "" }: ToolTask, name: string, { rest, all }: Args): string {
   const headers = (all.header ?? []).map((header) => `--header=${header.replace(/=.*/s, "=…")}`);
   const words = rest ? [id, "--", ...rest] : [name, id];

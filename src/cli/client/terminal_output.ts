@@ -17,9 +17,7 @@ export interface Style {
   cyan(text: string): string;
 }
 
-/**
- * Creates the styles for a standard stream. Text stays plain if the stream is not a terminal, or if NO_COLOR is set.
- */
+/** Text stays plain if the stream is not a terminal, or if NO_COLOR is set. */
 export function createStyle(stream: "output" | "errors"): Style {
   const { terminal } = platform;
   const hasColor = terminal.isAt(stream) && !terminal.hasNoColor();
@@ -36,17 +34,13 @@ export function terminalWidth(stream: "output" | "errors" = "output"): number {
   return Math.max(MIN_WIDTH, platform.terminal.columns(stream) || DEFAULT_WIDTH);
 }
 
-/** Whether the command can prompt the user in a terminal. */
 export function canPrompt(): boolean {
   return platform.terminal.isAt("input") && platform.terminal.isAt("errors");
 }
 
 let hasStatus = false;
 
-/**
- * Replaces the status line on standard error. Other output removes the status line. Does nothing if standard error is
- * not a terminal.
- */
+/** Other output removes the status line. Does nothing if standard error is not a terminal. */
 export function showStatus(text: string): void {
   if (!platform.terminal.isAt("errors")) return;
   const width = terminalWidth("errors") - 1;
@@ -80,7 +74,6 @@ export async function writeLine(text: string): Promise<void> {
   await writeBytes(new TextEncoder().encode(`${text}\n`));
 }
 
-/** Writes a JSON document to standard output. */
 export async function writeJson(value: unknown): Promise<void> {
   await writeLine(toPrintableJson(JSON.stringify(value, null, 2)));
 }

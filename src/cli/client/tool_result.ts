@@ -6,10 +6,7 @@ import type { Args } from "../args.ts";
 import { type PrintableContent, saveContents, toPrintableBlock } from "./content_blocks.ts";
 import { reportLine, writeJson, writeText } from "./terminal_output.ts";
 
-/**
- * Prints a result. With `--output`, also writes the result to that file. Returns the exit code, which is 1 if the tool
- * failed.
- */
+/** Prints a result, also to `--output`. Returns the exit code, which is 1 if the tool failed. */
 export async function printToolResult(result: ToolResult, { flags }: Args): Promise<number> {
   const contents = (result.content ?? []).map(toPrintableBlock);
   await ("json" in flags ? writeJson(result) : printContents(result, contents));

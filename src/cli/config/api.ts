@@ -15,7 +15,6 @@ export interface ApiEntryOptions {
   readonly toProblem: ToProblem;
 }
 
-/** Creates the handler of an API. */
 export async function apiHandler(config: ApiConfig, { path, readEnv, toProblem }: ApiEntryOptions): Promise<Api> {
   const document: ConfigDocument = await readDocument(path);
   const fill = (text: string, path: KeyPath) =>

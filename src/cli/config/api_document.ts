@@ -9,20 +9,12 @@ import { toMessage } from "../../ready/problem.ts";
 /** Maximum number of bytes of a document. */
 export const MAX_DOCUMENT_BYTES: number = 50 * 1024 * 1024;
 
-/**
- * Reads a document from a file.
- *
- * @throws {TypeError} as {@linkcode parseDocument} does.
- */
+/** @throws {TypeError} as {@linkcode parseDocument} does. */
 export async function readDocument(path: string): Promise<object> {
   return parseDocument(await platform.files.read(path, MAX_DOCUMENT_BYTES + 1));
 }
 
-/**
- * Parses a document in JSON or YAML.
- *
- * @throws {TypeError} if the text is neither JSON nor YAML, is not an object, or has more than 50 MB.
- */
+/** @throws {TypeError} if the text is neither JSON nor YAML, is not an object, or has more than 50 MB. */
 export function parseDocument(bytes: Uint8Array): object {
   if (bytes.length > MAX_DOCUMENT_BYTES) throw new TypeError("the document has more than 50 MB; remove parts of it");
   const value = parseText(new TextDecoder().decode(bytes));

@@ -19,7 +19,6 @@ export interface WordArgument {
   readonly isSigned: boolean;
 }
 
-/** Returns the remedy that allows any value of an argument. */
 export function toRemedy(name: string): string {
   return `add "unsafe": [${JSON.stringify(name)}] if no value of the argument can do harm`;
 }

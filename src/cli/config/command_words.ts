@@ -24,7 +24,6 @@ export interface ParseOptions {
   readonly toProblem: ToProblem;
 }
 
-/** Reads an environment variable of this process. */
 export function readEnv(name: string): string | undefined {
   return platform.env(name);
 }
@@ -39,7 +38,6 @@ export function toProgram(source: Source, name: string, word: string | object): 
   return /[\\/]/.test(text) ? source.resolvePath(key, text) : text;
 }
 
-/** Parses the words after the program. */
 export function parseWords(run: CommandTool["run"], options: ParseOptions): readonly WordTemplate[] {
   const { input, toProblem } = options;
   const parse = (text: string, path: KeyPath) => withPath(() => parseTemplate(text, options.readEnv), toProblem, path);
@@ -64,7 +62,6 @@ export function parseWords(run: CommandTool["run"], options: ParseOptions): read
   return rest;
 }
 
-/** Parses the standard input of a command. */
 export function parseStdin(stdin: string, { readEnv, input, toProblem }: ParseOptions): Template {
   const template = withPath(() => parseTemplate(stdin, readEnv), toProblem, ["stdin"]);
   const state = findUnfillable(template, input);
@@ -81,7 +78,6 @@ export interface ParsedCommand {
   readonly unsafe: readonly string[];
 }
 
-/** Returns the arguments that a command tool lists in `unsafe`. */
 export function readUnsafe(unsafe: CommandTool["unsafe"], { input, toProblem }: ParseOptions): readonly string[] {
   if (typeof unsafe === "boolean") return unsafe ? input.names : [];
   for (const [i, name] of unsafe?.entries() ?? []) {

@@ -7,7 +7,6 @@ import { isObject } from "../../core/kit/json.ts";
 import { type Arguments, toArguments, type ToolInput } from "../../ready/tool_input.ts";
 import { platform } from "../platform.ts";
 
-/** Returns the names of the arguments that are paths. */
 export function listPathArguments(input: ToolInput): readonly string[] {
   return input.names.filter((name) => input.readKind(name).isPath);
 }
@@ -53,10 +52,7 @@ async function leadsOut(folder: string, path: string): Promise<boolean> {
   return false;
 }
 
-/**
- * Returns the schema of the arguments without the format `path`, because the APIs of some models reject formats that
- * they do not know.
- */
+/** Removes the format `path`, because the APIs of some models reject unknown formats. */
 export function hidePathFormats(schema: JsonSchema | undefined): JsonSchema | undefined {
   if (!isObject(schema?.properties)) return schema;
   const properties = Object.entries(schema.properties).map(([name, property]) => [name, hidePathFormat(property)]);

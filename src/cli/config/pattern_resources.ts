@@ -11,10 +11,7 @@ export interface ConfigPart extends Omit<ServerPart, "watch"> {
   readonly watch?: (server: Server) => () => void;
 }
 
-/**
- * Creates resources for the files that match a pattern. `watch` adds and removes resources when files are added and
- * removed.
- */
+/** `watch` adds and removes resources when files are added and removed. */
 export async function patternResources(
   options: FilesOptions,
   matches: (path: string) => boolean,

@@ -19,11 +19,7 @@ export interface RequiredPermissions {
   readonly modules: readonly string[];
 }
 
-/**
- * Finds the permissions that the server of a config file requires.
- *
- * @throws {CliError} if the file cannot be used.
- */
+/** @throws {CliError} if the file cannot be used. */
 export async function findRequiredPermissions(file: string, path: string): Promise<RequiredPermissions> {
   const collector = new PermissionCollector();
   collector.read.add(path);
@@ -114,10 +110,7 @@ function findHost(source: Source, key: KeyPath, url: string): string {
   }
 }
 
-/**
- * Returns the host and port of a URL. The port is always included, because Deno would otherwise allow all ports of the
- * host.
- */
+/** The port is always included, because Deno would otherwise allow all ports of the host. */
 function toNetAddress({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }

@@ -24,11 +24,7 @@ interface Declaration {
   readonly key: KeyPath;
 }
 
-/**
- * Builds a resource that a config file declares.
- *
- * @throws {CliError} if its file or folder cannot be used.
- */
+/** @throws {CliError} if the resource's file or folder cannot be used. */
 export async function buildResource(config: ResourceConfig, declaration: Declaration): Promise<ConfigPart> {
   const { title, description, mimeType, annotations } = config;
   const metadata = { title, description, mimeType, annotations };

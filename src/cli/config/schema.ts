@@ -234,23 +234,17 @@ const parts = {
   prompts: z.array(path).optional().describe("Markdown files, or patterns such as prompts/*.md"),
 };
 
-/** The schema of a config file. */
 export const configSchema = z.strictObject({ ...parts, ...serverKeys });
 
 /** The schema of an included config file, which cannot set the options of the server. */
 export const includedSchema = z.strictObject(parts);
 
 export type ConfigFile = z.infer<typeof configSchema>;
-/** A tool that runs a program. */
 export type CommandTool = z.infer<typeof commandTool>;
-/** A tool that sends an HTTP request. */
 export type FetchTool = z.infer<typeof fetchTool>;
-/** An API with an OpenAPI document. */
 export type ApiConfig = z.infer<typeof api>;
 export type FileResource = z.infer<typeof fileResource>;
-/** Resources for the files that match a pattern. */
 export type GlobResource = z.infer<typeof globResource>;
-/** Resources for the files of a folder. */
 export type FolderResource = z.infer<typeof folderResource>;
 /** A resource with the response to an HTTP request. */
 export type UrlResource = z.infer<typeof urlResource>;

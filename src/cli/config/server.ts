@@ -55,7 +55,6 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
   return { server, files, watch, reload };
 }
 
-/** Creates a server for the files of a folder. */
 export async function loadFolder(target: string, path: string): Promise<Loaded> {
   const root = await platform.files.resolve(path);
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);
@@ -74,10 +73,7 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
   return { server, files: [], watch: () => watchParts([part], server) };
 }
 
-/**
- * Returns the handlers of all parts. Templates with a longer literal prefix come first, because the server uses the
- * first template that matches a URI.
- */
+/** Templates with a longer literal prefix come first, because the server uses the first matching template. */
 function toHandlers(parts: readonly ConfigPart[]): readonly Handler[] {
   const toLength = ({ baseUri }: ConfigPart) => baseUri?.length ?? Infinity;
   const sorted = [...parts].sort((a, b) => Math.sign(toLength(b) - toLength(a)) || 0);

@@ -23,7 +23,6 @@ import { findFile, type Source, toDefaultName } from "./source.ts";
 import { toolSearch } from "../../ready/search/search.ts";
 import { parseTemplate } from "../../ready/template.ts";
 
-/** The options and handlers that config files define. */
 export interface ServerDefinition {
   /** All server options except the handlers. */
   readonly options: Omit<ServerOptions, "handlers">;

@@ -160,7 +160,6 @@ function combineErrors(file: string, { text, root }: Jsonc, errors: readonly Val
   return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
 }
 
-/** Returns the default name of a server, which is the name of the config file's folder. */
 export function toDefaultName({ folder }: Source): string {
   return toBaseName(folder) || "server";
 }

@@ -86,7 +86,6 @@ function readProperty(value: unknown, key: string | number): unknown {
   return isObject(value) || Array.isArray(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
 }
 
-/** Returns a schema and, for a union, all its members. */
 function flattenUnion(schema: unknown): readonly Schema[] {
   if (!isObject(schema)) return [];
   return [schema, ...(Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(flattenUnion) : [])];
@@ -105,10 +104,7 @@ function listKeys(schemas: readonly Schema[]): string[] {
   return [...new Set(all.flatMap(({ properties }) => isObject(properties) ? Object.keys(properties) : []))];
 }
 
-/**
- * Returns the keys that identify a member of a union. Such a key is required in one member and missing in all other
- * members.
- */
+/** Keys that are required in one member of a union and missing in all other members. */
 function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
   const all = [...new Set(schemas.flatMap(flattenUnion))];
   const objects = all.filter(({ properties }) => isObject(properties));

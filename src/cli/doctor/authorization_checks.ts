@@ -109,9 +109,7 @@ interface RefusalOptions extends AuthorizationOptions {
   readonly writer: RequestWriter;
 }
 
-/**
- * Checks how the server rejects requests without a token, with an invalid token, and with a token in the query string.
- */
+/** Checks requests without a token, with an invalid token, and with a token in the query string. */
 async function checkRefusals(
   endpoint: Endpoint,
   missing: ServerResponse,

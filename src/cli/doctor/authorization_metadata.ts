@@ -11,9 +11,7 @@ import type { Check, Report } from "./report.ts";
 
 export interface MetadataOptions {
   readonly report: Report;
-  /**
-   * The origin of a web page to which the server should allow access. Defaults to the origin of the official inspector.
-   */
+  /** The origin of a web page to allow. Defaults to the origin of the official inspector. */
   readonly origin?: string;
 }
 
@@ -23,17 +21,13 @@ const INSPECTOR = "http://localhost:6274";
 /** Maximum number of authorization servers whose metadata is checked. */
 const MAX_ISSUERS = 5;
 
-/** A metadata document. */
 interface Metadata {
   readonly url: string;
   readonly value: Params;
   readonly headers: Headers;
 }
 
-/**
- * Checks the metadata of a protected resource, and the metadata of its authorization servers. `named` is the URL in the
- * challenge. The user's token is not sent.
- */
+/** `named` is the URL in the challenge. The user's token is not sent. */
 export async function checkResourceMetadata(
   { headers: _, ...endpoint }: Endpoint,
   named: string | undefined,

@@ -6,10 +6,7 @@ import { type Endpoint, exchange, modernWriter, NoResponse, type ServerResponse 
 import { describeResponse, formatMs, identifyEndpoint } from "./revision_checks.ts";
 import type { Check } from "./report.ts";
 
-/**
- * Sends the first request. Returns `undefined` if the server cannot be reached, or if a proxy responds in place of the
- * server.
- */
+/** Returns `undefined` if the server cannot be reached, or if a proxy responds in place of the server. */
 export async function checkConnection(endpoint: Endpoint, check: Check): Promise<ServerResponse | undefined> {
   const { url } = endpoint;
   const { host, protocol } = new URL(url);

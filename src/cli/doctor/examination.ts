@@ -21,7 +21,6 @@ import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";
 import { checkWebPages, type SendAs } from "./web_page_checks.ts";
 
-/** The server to examine, and the options of the examination. */
 export interface ExamineOptions {
   readonly url: string;
   /** Headers of every request, with lowercase names. */

@@ -18,7 +18,6 @@ export interface Endpoint {
   readonly fetch: (request: Request) => Promise<Response>;
   /** Looks up the hosts in URLs that the server sends. */
   readonly lookUp: LookUp;
-  /** Headers to send with every request. */
   readonly headers: Readonly<Record<string, string>>;
   /** The timeout of each request, in milliseconds. */
   readonly timeoutMs: number;
@@ -99,9 +98,7 @@ export interface OpenResponse {
   /** Milliseconds from the request until the headers arrived. */
   readonly ms: number;
   readonly signal: AbortSignal;
-  /**
-   * Waits for a promise, but only until the request's timeout expires. The timeout covers headers and body together.
-   */
+  /** Waits at most until the request's timeout, which covers headers and body together. */
   withinTimeout<T>(promise: Promise<T>): Promise<T>;
   /** Removes the timeout, to keep a stream open. */
   keepOpen(): void;
@@ -230,7 +227,6 @@ export function legacyWriter(version: string, sessionId?: string): RequestWriter
   };
 }
 
-/** Writes the `initialize` request, which begins a session. */
 export function toInitialize(version: string): RequestParts {
   return toRequest({}, "initialize", { protocolVersion: version, capabilities: {}, clientInfo: INFO });
 }

@@ -7,7 +7,6 @@ import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts"
 /** Looks up the addresses of a host name. `port` is the port to connect to. Throws if the name has no address. */
 export type LookUp = (name: string, port: number) => Promise<readonly string[]>;
 
-/** The URL of the examined server, and the function that looks up host names. */
 export interface NamingServer {
   readonly url: string;
   readonly lookUp: LookUp;
@@ -50,7 +49,6 @@ async function findReach({ hostname, port, protocol }: URL, lookUp: LookUp): Pro
   }
 }
 
-/** Whether a host is a loopback name or address. */
 function isLoopback(hostname: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.*\.)?localhost\.?)$/i.test(hostname);
 }

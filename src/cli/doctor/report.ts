@@ -24,7 +24,6 @@ export interface Check {
   problem(message: string, fix: string): void;
 }
 
-/** Collects findings. */
 export interface Report {
   readonly findings: readonly Finding[];
   /** Returns a check that adds findings under this name. */

@@ -18,7 +18,6 @@ import {
 } from "./exchange.ts";
 import type { Check } from "./report.ts";
 
-/** Returns the result in a response. Returns `undefined` if the response contains no result. */
 export function readResult({ message }: ServerResponse): Params | undefined {
   return isObject(message?.result) ? message.result : undefined;
 }
@@ -64,16 +63,12 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
   return modernWriter();
 }
 
-/** The check that collects the findings, and the open sessions. */
 export interface HandshakeOptions {
   readonly check: Check;
   readonly sessions: Set<RequestWriter>;
 }
 
-/**
- * Tries a handshake in each older revision. Returns the session in the newest supported revision. This session stays
- * open.
- */
+/** Tries a handshake in each older revision. Returns the session in the newest revision, which stays open. */
 export async function checkHandshakes(
   endpoint: Endpoint,
   { check, sessions }: HandshakeOptions,
@@ -117,10 +112,7 @@ function reportFirst(version: string, result: Params, { ms }: ServerResponse, ch
   );
 }
 
-/**
- * Reports that only the first handshake works. A server that shares one transport between all clients rejects every
- * client after the first.
- */
+/** A server that shares one transport between all clients rejects every client after the first. */
 function reportSecondFailure(response: ServerResponse, check: Check): void {
   check.problem(
     `initialize works only once; the second request gets ${describeResponse(response)}`,
@@ -149,10 +141,7 @@ export async function initialize({ signal: _, ...endpoint }: Endpoint, version: 
   return await exchange(endpoint, toInitialize(version));
 }
 
-/**
- * Ends a session. The request has no abort signal, so that the session ends even after Ctrl-C. Returns `undefined` if
- * there is no session.
- */
+/** Has no abort signal, so that the session ends even after Ctrl-C. Returns `undefined` without a session. */
 export async function endSession(
   { signal: _, ...endpoint }: Endpoint,
   { sessionId, write }: RequestWriter,
@@ -162,7 +151,6 @@ export async function endSession(
   return await exchange(endpoint, { method: "DELETE", headers: { ...headers, "content-type": null } });
 }
 
-/** The server at a URL. */
 export interface IdentifiedEndpoint {
   /** Whether the server has the transport of the oldest revision, which has a separate endpoint for streams. */
   readonly isHttpSse: boolean;
@@ -193,7 +181,6 @@ export async function identifyEndpoint(
   }
 }
 
-/** Formats milliseconds. */
 export function formatMs(ms: number): string {
   return `${Math.max(1, Math.round(ms))} ms`;
 }

@@ -7,7 +7,6 @@ import { type Endpoint, exchange, legacyWriter, type RequestWriter, type ServerR
 import { describeResponse, endSession, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** Checks how a server handles requests in a session. */
 export async function checkSession(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
   const { sessionId, version, write } = writer;
   const { run } = report;

@@ -115,9 +115,7 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
 
 type Activity = "byte" | "end";
 
-/**
- * Returns a function that waits for the next activity on a stream. Activity after the timeout counts for the next call.
- */
+/** Returns a function that waits for the next activity. Activity after the timeout counts for the next call. */
 function readActivity({ body }: Response): (ms: number) => Promise<Activity | "late"> {
   const reader = body?.getReader();
   let pending: Promise<Activity> | undefined;

@@ -229,10 +229,7 @@ function readNames({ headers }: ServerResponse, name: string): readonly string[]
   return (headers.get(name) ?? "").toLowerCase().split(",").map((each) => each.trim());
 }
 
-/**
- * Sends a POST request over plain HTTP with exactly the given headers. Returns the status. Throws if there is no
- * response.
- */
+/** Sends a POST request over plain HTTP with exactly the given headers. Throws if there is no response. */
 const sendByNode: SendAs = (url, { headers, body, timeoutMs }) => {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const sent = request(url, { method: "POST", headers, timeout: timeoutMs }, (response) => {

@@ -30,13 +30,11 @@ import type { EventStream } from "./event_stream.ts";
 
 export interface ConnectionOptions {
   readonly target: Target;
-  /** Headers to send with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The command-line arguments, which contain the sign-in options. */
   readonly args?: Args;
   /** The protocol revision to use. Defaults to the newest revision that the server supports. */
   readonly revision?: string;
-  /** The client capabilities that the page declares. */
   readonly capabilities: Params;
   /** The stream of events for the page. The connection closes when the stream ends. */
   readonly events: EventStream;
@@ -49,7 +47,6 @@ const META = "io.modelcontextprotocol/";
 /** Milliseconds to wait for the connection to a server to close. */
 const CLOSE_TIMEOUT_MS = 2500;
 
-/** A client that passes requests from the server to the page. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #questions = new Map<string, PromiseWithResolvers<unknown>>();
@@ -168,7 +165,6 @@ export class Connection {
     return (await this.#ask<ElicitResult>(SIGN_IN, question, { signal })).action === "accept";
   }
 
-  /** Returns client extensions for the extensions that the page declares. */
   #toExtensions(): readonly ClientExtension[] {
     const { extensions } = this.#options.capabilities;
     return Object.entries(isObject(extensions) ? extensions : {}).map(([id, settings]) =>
@@ -176,7 +172,6 @@ export class Connection {
     );
   }
 
-  /** Returns callbacks that pass requests from the server to the page. */
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
@@ -194,7 +189,6 @@ export class Connection {
     };
   }
 
-  /** Passes a request from the server to the page, and waits for the page's response. */
   async #ask<Answer>(method: string, params: Params, { signal }: Pick<AnswerContext, "signal">): Promise<Answer> {
     const { events } = this.#options;
     const key = `${++this.#count}`;

@@ -5,7 +5,6 @@ import { BoundedMap } from "../../core/kit/bounded_map.ts";
 import type { Endpoint } from "../../host.ts";
 import { explainFault } from "../../ready/files/fault_text.ts";
 
-/** Maximum number of errors to store. */
 const MAX_FAULTS = 100;
 
 /** The newest unexpected errors of the server that serves the page. */

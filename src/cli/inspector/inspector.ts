@@ -14,7 +14,6 @@ import type { Sandbox } from "./sandbox.ts";
 export { FaultBook };
 export { startSandbox } from "./sandbox.ts";
 
-/** The server that the page shows by default, and the parts that the page needs. */
 export interface InspectorOptions {
   /** The endpoint path of the server that serves the page. `undefined` if the inspector serves the page itself. */
   readonly endpoint?: string;
@@ -25,13 +24,11 @@ export interface InspectorOptions {
    * apps.
    */
   readonly sandbox?: Sandbox;
-  /** The unexpected errors of the server that serves the page. */
   readonly faults?: FaultBook;
 }
 
 export const PAGE_PATH = "/";
 
-/** The path prefix of requests to the relay. */
 const RELAY_PATH = "/-/inspector/";
 
 export async function createInspector({ endpoint, server, sandbox, faults }: InspectorOptions): Promise<Inspector> {

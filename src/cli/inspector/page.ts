@@ -4,10 +4,7 @@
 import { toBase64 } from "../../core/kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
-/**
- * The configuration of the page. It must not contain secrets, because even a page that was opened without the key
- * contains the configuration.
- */
+/** Must not contain secrets, because even a page that was opened without the key contains the configuration. */
 export interface PageConfig {
   /** The endpoint path of the MCP server that serves the page, if any. */
   readonly endpoint?: string;

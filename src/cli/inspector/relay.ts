@@ -24,7 +24,6 @@ export interface NamedServer {
 const RESERVED =
   /^(host|connection|content-.*|transfer-encoding|keep-alive|upgrade|te|trailer|expect|accept|mcp-.*|proxy-.*|sec-.*|origin|last-event-id)$/;
 
-/** An error about a request from the page. The message states the problem. */
 class RelayError extends Error {
   readonly status: number;
 
@@ -34,7 +33,6 @@ class RelayError extends Error {
   }
 }
 
-/** Handles requests from the page, and keeps the page's connections to other servers. */
 export class Relay {
   /** The secret key that each request from the page must contain. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
@@ -81,10 +79,7 @@ export class Relay {
     return Response.json({}, { headers: SAFE });
   }
 
-  /**
-   * Describes the server named on the command line. The page does not contain the description, because any user of this
-   * machine can load the page.
-   */
+  /** The page does not contain the description, because any user of this machine can load the page. */
   #describeServer(): Response {
     const server = this.#server;
     const facts = server ? { name: server.name, hasHeaders: typeof server.target === "string" } : {};

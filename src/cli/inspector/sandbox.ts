@@ -18,10 +18,7 @@ export interface Sandbox {
 /** Maximum number of origins that an app may use for each directive. */
 const MAX_ORIGINS = 50;
 
-/**
- * Starts a sandbox on a free port. Returns `undefined` if the process cannot listen on a port. The page then shows no
- * apps.
- */
+/** Returns `undefined` if the process cannot listen on a port. The page then shows no apps. */
 export async function startSandbox(): Promise<Sandbox | undefined> {
   const hostname = "127.0.0.1";
   try {
@@ -52,9 +49,7 @@ export function respond(request: Request, info: object): Response {
   });
 }
 
-/**
- * Converts the origins that an app declares, as JSON, to a content security policy. Omits values that are not origins.
- */
+/** Converts an app's origins, as JSON, to a content security policy. Omits values that are not origins. */
 function toPolicy(declared: string): string {
   const csp = parseJson(declared);
   const list = (name: string): readonly string[] => {
@@ -80,10 +75,7 @@ function toPolicy(declared: string): string {
   ].join("; ");
 }
 
-/**
- * The outer frame. It passes messages between the page and the app, and identifies the sender of a message by its
- * window.
- */
+/** The outer frame. Passes messages between the page and the app, and identifies the sender by its window. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -11,28 +11,24 @@ export interface StdioServer {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A server at a URL. */
 export interface HttpServer {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A client that `mcp install` supports. */
 export interface InstallClient {
   readonly name: string;
   /** The product name. */
   readonly title: string;
-  /**
-   * Returns the path of the configuration file, which belongs to the user or to the project in the working directory.
-   */
+  /** Returns the path of the configuration file, of the user or of the project in the working directory. */
   readonly toPath: () => string;
   /** The format of the file. JSON may contain comments. */
   readonly format: "json" | "toml" | "yaml";
   /** The key of the object that contains the servers. */
   readonly serversKey: string;
   /**
-   * Whether the servers are a list instead of an object. An entry in a list contains its name as `name`. Only YAML files
-   * contain lists.
+   * Whether the servers are a list instead of an object. An entry in a list contains its name as `name`. Only YAML
+   * files contain lists.
    */
   readonly isList?: boolean;
   /** Members that the client requires in the file in addition to the servers. A new file gets them. */
@@ -43,18 +39,16 @@ export interface InstallClient {
    */
   readonly isShared: boolean;
   /**
-   * Returns the name of a file or folder of the project, such as `./server.ts`, for an entry in the project's file. `path`
-   * is relative to the project's folder. `undefined` if it is not known in which folder the client starts servers.
+   * Returns the name of a file or folder of the project, such as `./server.ts`, for an entry in the project's file.
+   * `path` is relative to the project's folder. `undefined` if it is not known in which folder the client starts
+   * servers.
    */
   readonly toProjectPath?: (path: string) => string;
   /** Returns a reference to an environment variable. `undefined` if the client does not expand references. */
   readonly toReference?: (variable: string) => string;
   /** Returns the entry for a server that the client starts. */
   readonly toStdioEntry: (server: StdioServer, name: string) => object;
-  /**
-   * Returns the entry for a server at a URL. If this function is missing, `install` writes an entry that starts the
-   * bridge.
-   */
+  /** Returns the entry for a server at a URL. If missing, `install` writes an entry that starts the bridge. */
   readonly toHttpEntry?: (server: HttpServer, name: string) => object;
   /** What the user should do after the installation, as a sentence. */
   readonly nextStep: string;
@@ -67,10 +61,7 @@ const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
 const toHttpUrlEntry = ({ url, ...more }: HttpServer) => ({ httpUrl: url, ...more });
 
-/**
- * Properties of clients whose configuration is the user's JSON file. An entry contains only `command`, `args` and
- * `env`.
- */
+/** Clients whose configuration is the user's JSON file. An entry has only `command`, `args` and `env`. */
 const userJson = {
   format: "json",
   serversKey: "mcpServers",
@@ -263,12 +254,10 @@ export const clients: readonly InstallClient[] = [
   },
 ];
 
-/** Returns the user's home folder. */
 function toHome(): string {
   return readFolder(platform.os === "windows" ? "USERPROFILE" : "HOME");
 }
 
-/** Returns the folder for application data on Windows. */
 function toAppData(): string {
   return readFolder("APPDATA");
 }
@@ -303,7 +292,6 @@ function readFolder(variable: string): string {
 
 const REFERENCE = /^\$\{(\w+)\}$/;
 
-/** Returns Codex's entry for a server that Codex starts. */
 function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   const entries = Object.entries(env);
   const inherited = entries.filter(([name, value]) => findVariable(value) === name).map(([name]) => name);
@@ -315,7 +303,6 @@ function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   };
 }
 
-/** Returns Codex's entry for a server at a URL. */
 function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   const entries = Object.entries(headers);
   const authorization = entries.find(([name]) => name === "authorization")?.[1];
@@ -341,9 +328,7 @@ function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   };
 }
 
-/**
- * Returns the name of the variable if a value consists of a single reference. Returns `undefined` for any other value.
- */
+/** Returns the variable's name if a value is a single reference, or else `undefined`. */
 function findVariable(value: string): string | undefined {
   return REFERENCE.exec(value)?.[1];
 }

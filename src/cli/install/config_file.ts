@@ -15,18 +15,15 @@ import type { Destination } from "./plan.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** The text of a configuration file before and after a change. */
 export interface ConfigChange {
   readonly file: string;
   readonly before: string;
   readonly after: string;
-  /** Whether the change replaces an entry. */
   readonly isReplacement: boolean;
   /** Information about the file before it was read. `undefined` if the file did not exist. */
   readonly info: FileInfo | undefined;
 }
 
-/** An entry to add. */
 export interface NewEntry {
   readonly name: string;
   readonly entry: object;
@@ -117,10 +114,7 @@ async function prepareFolder(file: string): Promise<void> {
   await platform.files.makeFolder(toFolder(file));
 }
 
-/**
- * Runs `write` while holding a lock file, so that no other installation writes the file between the last read and the
- * rename.
- */
+/** No other installation can write the file between the last read and the rename. */
 async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   const lock = `${await platform.files.resolve(file) ?? file}.lock`;
   try {

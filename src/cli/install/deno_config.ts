@@ -14,10 +14,7 @@ const NAMES = ["deno.json", "deno.jsonc"];
 /** The properties of `deno.json` that map names in imports. */
 const MAPS_IMPORTS = /"(imports|importMap|workspace)"\s*:/;
 
-/**
- * Returns the Deno options that select the `deno.json` of a code file. Returns an empty list on Bun, or if there is no
- * `deno.json`.
- */
+/** Selects the `deno.json` of a code file. Returns an empty list on Bun, or if there is no `deno.json`. */
 export async function toConfigFlags(file: string): Promise<readonly string[]> {
   if (platform.runtime !== "deno") return [];
   // Find `deno.json` here: Deno does not search the folder of this file, because the file is not the main module.

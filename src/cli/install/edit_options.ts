@@ -3,7 +3,6 @@
  */
 import { isDeepStrictEqual } from "node:util";
 
-/** Where an editor adds an entry. */
 export interface EditOptions {
   /** The name of the file in error messages. */
   readonly file: string;

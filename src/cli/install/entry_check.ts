@@ -6,9 +6,7 @@ import { toPrintableLine } from "../../core/kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 
-/**
- * A command, its environment, and the folder in which to start the command. `cwd` defaults to the working directory.
- */
+/** A command and its environment. `cwd` defaults to the working directory. */
 export interface EntryCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -21,7 +19,6 @@ export type EntryTarget =
   | EntryCommand
   | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
-/** The result of a successful check. */
 export interface EntryCheck {
   /** The name that the server reports. */
   readonly name?: string;

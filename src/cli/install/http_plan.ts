@@ -14,8 +14,6 @@ const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
 
 /**
- * Plans an entry that contains a URL.
- *
  * @throws {CliError} if an option cannot be used with a URL, or if the client's configuration file must not contain a
  * header.
  */
@@ -47,10 +45,7 @@ export async function planHttp(
   };
 }
 
-/**
- * Plans an entry that starts the bridge, for a client that cannot sign in, or whose configuration file cannot contain a
- * URL.
- */
+/** For a client that cannot sign in, or whose configuration file cannot contain a URL. */
 async function planBridge(
   target: string,
   url: URL,
@@ -90,10 +85,7 @@ function readUrl(target: string): URL {
   );
 }
 
-/**
- * Returns the value of a header for the file. The value contains references to variables if the client expands
- * references.
- */
+/** The value contains references to variables if the client expands references. */
 function toHeaderValue(name: string, text: string, { client, isShared, file }: Destination): string {
   const { toReference } = client;
   const hasVariables = text.search(VARIABLE) >= 0;

@@ -24,6 +24,5 @@ export interface InstallPlan {
   readonly defaultName: string;
   /** The command that the check starts, or the URL to which it connects. */
   readonly target: EntryTarget;
-  /** Notes that `install` prints for the user. */
   readonly notes: readonly string[];
 }

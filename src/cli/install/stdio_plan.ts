@@ -21,11 +21,7 @@ import type { Destination, InstallPlan } from "./plan.ts";
  */
 const ROOT = platform.toPath("/");
 
-/**
- * Plans an entry that contains a command.
- *
- * @throws {CliError} if the target does not exist, or if the user must still set permissions or a variable.
- */
+/** @throws {CliError} if the target does not exist, or if the user must still set permissions or a variable. */
 export async function planStdio(target: string, destination: Destination, { flags, all }: Args): Promise<InstallPlan> {
   if (all.header) {
     throw new UsageError(`Cannot send headers to ${target}: it is not a URL; remove --header`);
@@ -70,7 +66,6 @@ async function checkTarget(target: string, path: string): Promise<void> {
   }
 }
 
-/** The permissions that a target needs. */
 interface Requirements {
   readonly permissions: Permissions;
   /** The code files. The permissions that their code needs are unknown. */
@@ -132,8 +127,8 @@ function rejectContradiction(flags: Args["flags"]): void {
 }
 
 /**
- * Returns the command that runs the CLI with these words, for the environment of a desktop client. A program from a cache
- * is downloaded again if necessary, in the same version.
+ * Returns the command that runs the CLI with these words, for the environment of a desktop client. A program from a
+ * cache is downloaded again if necessary, in the same version.
  */
 export function toCommand(
   { isShared }: Destination,

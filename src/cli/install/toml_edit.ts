@@ -49,9 +49,7 @@ function createEditError(file: string, state: string): CliError {
   return new CliError(`Cannot change ${file}: ${state}; edit the file by hand`);
 }
 
-/**
- * Removes a table and its subtables. Keeps the comments before the next table, because they belong to the next table.
- */
+/** Removes a table and its subtables, but not the comments before the next table, which belong to that table. */
 function removeTable(text: string, path: readonly string[]): string {
   const kept: string[] = [];
   let removed: string[] | undefined;

@@ -11,7 +11,6 @@ import { platform } from "../platform.ts";
 /** The member of a document with the files to which it refers, by their path. */
 const FILES = "x-mcp-files";
 
-/** A document with the files to which it refers. */
 export interface BundledDocument {
   readonly document: object;
   /** Whether the document contains other files. */

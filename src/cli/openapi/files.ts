@@ -21,7 +21,6 @@ import { confirmVariables, type NamedScheme, nameVariables } from "./variables.t
 
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
-/** The file to write, and the parts of the server in it. */
 interface Plan {
   /** The file to write, as the user wrote it. */
   readonly file: string;
@@ -242,7 +241,6 @@ function toSibling(file: string, name: string): string {
   return file.includes("/") ? joinPath(toFolder(file), name) : name;
 }
 
-/** Returns the commands that check the server and add it to a client. */
 function toNextSteps(file: string, installWords: readonly string[]): string {
   const commands = [["check", file], ["install", ...installWords]];
   const lines = commands.map((words) => `  ${toShell([...toProgram(), ...words])}`);

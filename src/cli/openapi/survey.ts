@@ -32,7 +32,6 @@ export interface ApiChoice {
   readonly allowPrivate: readonly string[];
 }
 
-/** A document with its text. */
 export interface ApiSource {
   /** The file or URL, as the user wrote it. */
   readonly name: string;
@@ -74,11 +73,7 @@ export interface ApiSurvey {
 /** Maximum number of operations in a line about operations that are left out. */
 const MAX_NAMED = 8;
 
-/**
- * Reads a document from a file or a URL.
- *
- * @throws {CliError} if the document cannot be read.
- */
+/** @throws {CliError} if the document cannot be read. */
 export async function readSource(name: string, allowPrivate: readonly string[]): Promise<ApiSource> {
   const isUrl = /^https?:/i.test(name);
   const bytes = isUrl ? await download(name, allowPrivate) : await readFile(name);
@@ -117,11 +112,7 @@ async function download(url: string, allowPrivate: readonly string[]): Promise<U
   throw new ServerError(`Cannot read ${url}: the server responded with ${response.status}; check the URL`);
 }
 
-/**
- * Lists the operations of a document, and selects operations.
- *
- * @throws {CliError} if the document cannot be served, or has no operation with a chosen tag.
- */
+/** @throws {CliError} if the document cannot be served, or has no operation with a chosen tag. */
 export function surveyApi(source: ApiSource, { tags, isReadOnly, baseUrl }: ApiChoice): ApiSurvey {
   const { document, name: file } = source;
   if (baseUrl !== undefined) checkBaseUrl(baseUrl);
@@ -172,7 +163,7 @@ function toName(title = "api"): string {
   return title.toLowerCase().replace(/[^a-z\d]+/g, "_").slice(0, 40).replace(/^[_\d]+|_+$/g, "") || "api";
 }
 
-/** Returns the credential for `auth` for a type of security scheme, such as `a token`. Returns `undefined` if the type is not supported. */
+/** Returns the credential for `auth`, such as `a token`. Returns `undefined` if the type is not supported. */
 function toCredential(type: string): string | undefined {
   const credentials: Readonly<Record<string, string>> = {
     apikey: "a key",
@@ -189,7 +180,6 @@ function toServerUrl(server: string, { name, isUrl }: ApiSource): string {
   return isUrl && !server.includes("{") && URL.canParse(server, name) ? new URL(server, name).href : server;
 }
 
-/** Formats a survey as one JSON document. */
 export function toJson({ facts, servers, schemes, tools, leftOut, tokens, needsSearch }: ApiSurvey): string {
   const { title, version, format } = facts;
   const toEntry = ({ id, name, method, path, tags, tokens, reason }: ServedOperation) => ({
@@ -213,7 +203,6 @@ export function toJson({ facts, servers, schemes, tools, leftOut, tokens, needsS
   return toPrintableJson(JSON.stringify(found, null, 2));
 }
 
-/** Formats a survey for a person. */
 export function toReport(survey: ApiSurvey, choice: ApiChoice): string {
   const { source, facts, servers, tools, leftOut, tokens, needsSearch } = survey;
   const { title = "API", version = "", format } = facts;
@@ -250,7 +239,6 @@ export function toReport(survey: ApiSurvey, choice: ApiChoice): string {
   return toPrintable(sections.map((lines) => lines.join("\n")).join("\n\n"));
 }
 
-/** Returns the command that writes a config file with the selection of the user. */
 function toWriteCommand({ name }: ApiSource, servers: readonly string[], choice: ApiChoice): readonly string[] {
   const baseUrl = choice.baseUrl ?? servers.find((url) => /^https?:/i.test(url)) ?? "URL";
   return [

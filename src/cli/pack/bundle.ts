@@ -16,7 +16,6 @@ import { bun, type BundlerPlugin } from "../runtime_globals.ts";
 import { NAME, VERSION } from "../version.ts";
 import type { Place } from "./foreign_code.ts";
 
-/** A bundle and its source map. */
 interface Bundle {
   readonly code: string;
   readonly map: string;
@@ -27,10 +26,7 @@ const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
 /** Modules to leave out of the bundle on Deno, whose bundler can load packages from JSR and the web. */
 const FOREIGN_ON_DENO = ["bun", "bun:*"];
 
-/**
- * Returns the specifier with which the bundle imports a file of this library. The specifier points to this copy of the
- * library.
- */
+/** Returns the specifier with which the bundle imports a file of this copy of the library. */
 export function toOwnModule(entry: "library" | "stdio"): string {
   const names = { library: ["index", "library"], stdio: ["stdio", "server/transports/stdio/stdio"] }[entry];
   const url = isBundled
@@ -147,18 +143,12 @@ async function loadEsbuild(file: string, target: string): Promise<Esbuild> {
   return (await import(toFileHref(path.replaceAll("\\", "/")))).default;
 }
 
-/**
- * Returns the entry points of this copy of the package, by name. Returns an empty map if the project has installed the
- * package.
- */
+/** Returns this copy's entry points by name. Empty if the project has installed the package. */
 async function findOwnEntries(file: string): Promise<ReadonlyMap<string, string>> {
   return new Map(isBundled && !isInstalled(toFolder(file)) ? await listEntries() : []);
 }
 
-/**
- * Returns a plugin that resolves imports of this package to this copy. Returns an empty list if the project has
- * installed the package.
- */
+/** The plugin resolves imports of this package to this copy. Empty if the project has installed the package. */
 async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
   const entries = await findOwnEntries(file);
   if (!entries.size) return [];
@@ -209,10 +199,7 @@ function toPlaceText(position: unknown): string {
     : "";
 }
 
-/**
- * Returns a function that maps a position in the bundle to a place in the author's files. The sources in the map are
- * relative to `folder`.
- */
+/** Maps positions in the bundle to places in the author's files. Sources in `map` are relative to `folder`. */
 function createPlaces(map: string, folder: string): (line: number, column: number) => Place | undefined {
   const { SourceMap } = process.getBuiltinModule("module");
   const payload = JSON.parse(map);

@@ -96,11 +96,7 @@ export interface Publication {
   readonly remotes?: readonly string[];
 }
 
-/**
- * Returns the entry for the MCP registry.
- *
- * @throws {CliError} if the registry would reject the entry.
- */
+/** @throws {CliError} if the registry would reject the entry. */
 export function toRegistryEntry(info: PackageInfo, publication: Publication): object {
   const { name, settings, bundle, npm, remotes = [] } = publication;
   const { version, description, title, websiteUrl, repository } = info;

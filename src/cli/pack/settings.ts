@@ -10,10 +10,7 @@ export interface Setting {
   readonly name: string;
   readonly type: typeof TYPES[number];
   readonly description: string;
-  /**
-   * The default value. `undefined` if the user must enter a value. The empty string if the user may leave the setting
-   * empty.
-   */
+  /** `undefined` if the user must enter a value. The empty string if the user may leave the setting empty. */
   readonly preset?: string;
 }
 

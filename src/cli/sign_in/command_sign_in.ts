@@ -8,7 +8,6 @@ import { terminalUserAgent } from "./terminal_user_agent.ts";
 import { tokenFolder, toTokenPath } from "./token_folder.ts";
 import { CLIENT_NAME, type SignInSettings } from "./sign_in_settings.ts";
 
-/** Creates the token source for a command. */
 export function createSignIn(
   settings: SignInSettings,
   { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },

@@ -7,7 +7,6 @@ import { loopback, type SignInPage, type UserAgent } from "../../client/oauth/oa
 /** Asks the page's user to open the link. Resolves with whether the user agrees. */
 export type AskPage = (page: SignInPage, signal: AbortSignal) => Promise<boolean>;
 
-/** Creates the user agent for the inspector's page. */
 export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
   return async (start) => {
     const attempt = await loopback({ port, open: () => {} })(start);

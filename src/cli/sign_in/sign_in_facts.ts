@@ -6,11 +6,7 @@ import { UsageError } from "../cli_error.ts";
 import { terminalWidth } from "../client/terminal_output.ts";
 import { toLine, toTable } from "../client/terminal_text.ts";
 
-/**
- * Reads the URL of a server from the operands.
- *
- * @throws {UsageError} unless the only operand is a URL.
- */
+/** @throws {UsageError} unless the only operand is a URL. */
 export function readServerUrl([url, extra]: readonly string[], verb: string): string {
   if (url === undefined) {
     throw new UsageError(

@@ -89,7 +89,6 @@ function loadFolder(): Promise<typeof import("./token_folder.ts")> {
   return importModule<typeof import("./token_folder.ts")>("./sign_in/token_folder.ts");
 }
 
-/** Loads the code for signing in, with the packages that it needs. */
 export async function loadSignIn(
   settings: SignInSettings,
   { isForced = false, askPage }: CommandAuthOptions,

@@ -26,11 +26,7 @@ export const CLIENT_NAME = "@x/mcp command line";
 /** Milliseconds that a user may take to sign in. */
 export const SIGN_IN_MS = 300_000;
 
-/**
- * Reads the sign-in options.
- *
- * @throws {UsageError} if an option is invalid.
- */
+/** @throws {UsageError} if an option is invalid. */
 export function readSettings({ flags, all }: Args): SignInSettings {
   const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer, resource } =
     flags;

@@ -19,7 +19,6 @@ export interface TerminalUserAgentOptions {
   readonly isForced: boolean;
 }
 
-/** Creates the user agent for a command. */
 export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOptions): UserAgent {
   return async (start) => {
     const shown = Promise.withResolvers<void>();

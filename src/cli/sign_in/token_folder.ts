@@ -21,10 +21,7 @@ const BEATS = 5;
 const DEAD_MS = 10_000;
 /** Milliseconds between two attempts to take a lock. */
 const RETRY_MS = 50;
-/**
- * Milliseconds to wait for a lock. The wait is long, because the process that holds the lock may be waiting for an
- * authorization server.
- */
+/** Milliseconds to wait for a lock, because its holder may be waiting for an authorization server. */
 const WAIT_MS = 180_000;
 /** The permission bits for all users except the owner. */
 const OTHERS = 0o077;
@@ -39,11 +36,7 @@ export interface TokenFolder extends TokenStore {
   readonly keys: () => Promise<readonly string[]>;
 }
 
-/**
- * Returns the folder for the user's tokens.
- *
- * @throws {CliError} if the environment does not contain the user's home folder.
- */
+/** @throws {CliError} if the environment does not contain the user's home folder. */
 export function toTokenPath(): string {
   const { os, env } = platform;
   const home = () => env("HOME") || fail("HOME");
@@ -90,10 +83,7 @@ export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolde
   };
 }
 
-/**
- * Returns the name of the file for a key. The name is a hash, so that it does not reveal the server's URL, and cannot
- * lead out of the folder.
- */
+/** The name is a hash, so that it does not reveal the server's URL, and cannot lead out of the folder. */
 async function toName(key: string): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
   return [...hash.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -221,7 +211,6 @@ async function removeDead(file: string, deadMs: number): Promise<void> {
   }
 }
 
-/** Resolves to the owner of a lock that has expired. */
 async function findDeadOwner(file: string, deadMs: number): Promise<string | undefined> {
   const info = await files.lstat(file);
   if (info && Date.now() - info.modified >= deadMs) return await readOwner(file);

@@ -19,11 +19,9 @@ export interface ShownCall {
   readonly result: Json;
 }
 
-/** Callbacks for the events of a frame. */
 export interface AppEvents {
   /** Called for each message in either direction. */
   onMessage(way: "sent" | "received", message: Json, text: string): void;
-  /** Called when the app asks to open a link. */
   onLink(url: string): void;
   /** Called when the app is removed because it floods the page with messages. */
   onFlood(): void;
@@ -45,7 +43,6 @@ const REFUSED = -32000;
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** The error that rejects a request from an app. */
 class Refusal extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -84,7 +81,6 @@ addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) =>
   }
 });
 
-/** The host side of the communication with one app. */
 export class AppHost {
   readonly frame: HTMLIFrameElement;
   readonly #html: string;
@@ -134,7 +130,6 @@ export class AppHost {
     this.frame.contentWindow?.postMessage(full, sandbox ?? location.origin);
   }
 
-  /** Handles a message from the frame. */
   receive(data: unknown): void {
     if (this.#end.signal.aborted || !isObject(data) || data.jsonrpc !== "2.0") return;
     const second = Math.floor(performance.now() / 1000);
@@ -237,7 +232,6 @@ export class AppHost {
     return {};
   }
 
-  /** Passes a request to the server, within the limit of `MAX_CALLS`. */
   async #pass(request: () => Promise<Outcome>): Promise<Json> {
     if (this.#calls >= MAX_CALLS) {
       throw new Refusal(REFUSED, `${MAX_CALLS} requests are waiting; wait for a response before the next request`);

@@ -13,7 +13,6 @@ const MAX_ROWS = 200;
 /** Maximum number of characters that are shown from a message. */
 const MAX_CHARACTERS = 20_000;
 
-/** The app for one tool call, and the messages between the app and the page. */
 export class AppView {
   readonly element: HTMLElement;
   readonly #call: ShownCall;
@@ -38,7 +37,6 @@ export class AppView {
     void this.#load(uri);
   }
 
-  /** Removes the app. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#host?.close();

@@ -19,16 +19,11 @@ export interface ArgumentFields {
   readonly element: HTMLElement;
   /** Returns the values by name. Optional arguments without a value are omitted. */
   read(): Readonly<Record<string, string>>;
-  /** Replaces all values. */
   fill(values: Json): void;
 }
 
-/** Options of {@linkcode makeArgumentFields}. */
 export interface ArgumentOptions {
-  /**
-   * The prompt or template whose arguments the server can complete. `undefined` if the server does not support
-   * completion.
-   */
+  /** The prompt or template. `undefined` if the server does not support completion. */
   readonly reference: Json | undefined;
   readonly onChange?: () => void;
 }
@@ -83,7 +78,6 @@ export function makeArgumentFields(all: readonly Argument[], options: ArgumentOp
   return { element, read, fill };
 }
 
-/** An input with a list of suggestions. */
 class Combobox {
   readonly element: HTMLElement;
   readonly #input: HTMLInputElement;

@@ -8,7 +8,6 @@ import { formatMs, type Json, toCompact } from "./json.ts";
 export interface Call {
   /** The title of the list that contains the item, such as `Tools`. */
   readonly list: string;
-  /** The key of the item in this list. */
   readonly key: string;
   /** The values that the user entered in the form. */
   readonly given: Json;
@@ -29,7 +28,6 @@ const list = h("ol.calls", { "aria-label": "Calls" });
 const none = h("p.muted", "No calls yet.");
 let repeat: (call: Call) => boolean = () => false;
 
-/** The panel with the list of calls. */
 export const historyPanel: HTMLElement = h("div.page", h("h2", "History"), none, list);
 
 /** Sets the function that repeats a call. The function returns `false` if the item is no longer in its list. */
@@ -37,7 +35,6 @@ export function onRepeat(callback: (call: Call) => boolean): void {
   repeat = callback;
 }
 
-/** Adds a call to the history, with a button that repeats the call. */
 export function recordCall(call: Call, { state, kind, ms }: CallEnd): void {
   const again = makeButton("button.small", "Again", () => {
     again.disabled = !repeat(call);

@@ -12,7 +12,6 @@ import { askUser } from "./question_dialogs.ts";
 import { send, type SendOptions } from "./rpc_client.ts";
 import { TaskFollower } from "./task_follower.ts";
 
-/** A request, with a function that shows its result. */
 export interface CallRequest {
   readonly method: string;
   readonly params: Json;
@@ -32,7 +31,6 @@ export const announcer: HTMLElement = h("div.unseen", { role: "status" });
 export class Runner {
   /** The buttons that start and stop a call. */
   readonly actions: HTMLElement;
-  /** The element that shows the result. */
   readonly output: HTMLElement = h("section.output", { "aria-label": "Result" });
   readonly #verb: string;
   readonly #start: HTMLButtonElement;
@@ -89,7 +87,6 @@ function toEnd(outcome: Outcome, ms: number): CallEnd {
   return { state: isError ? "Tool error" : "Done", kind: isError ? "bad" : "good", ms };
 }
 
-/** Creates an element that shows why a handler failed. */
 function toReason(why: string): HTMLElement {
   return h(
     "section",
@@ -146,7 +143,6 @@ class News {
   readonly #row = h("div.progress", this.#bar, this.#words);
   readonly #messages = h("ul.messages", { "aria-label": "Log messages" });
 
-  /** Follows the task that the server created for the call. */
   async follow(handle: Json, signal: AbortSignal): Promise<Outcome> {
     const follower = new TaskFollower(handle, signal);
     this.element.prepend(follower.element);

@@ -11,9 +11,7 @@ const MAX_DEPTH = 6;
 const MAX_ROWS = 100;
 const CONTROLS = "input, textarea, select";
 
-/**
- * Creates a compound control. Returns `undefined` if the control would be nested too deeply or have too many fields.
- */
+/** Returns `undefined` if the control would be nested too deeply or have too many fields. */
 export function makeCompoundControl(shape: Shape, place: Place): Field | undefined {
   if (place.depth >= MAX_DEPTH || place.context.budget.fields <= 0) return;
   if (shape.kind === "object") return makeObject(shape, place);
@@ -116,9 +114,7 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   return { element, focus: select, read };
 }
 
-/**
- * Creates a list control whose rows the user can add and remove. Returns `undefined` if the initial list is too long.
- */
+/** Returns `undefined` if the initial list is too long. */
 function makeList(shape: Shape, { context, name, isRequired, initial, depth }: Place): Field | undefined {
   const { root, budget } = context;
   const { minItems } = shape.schema;

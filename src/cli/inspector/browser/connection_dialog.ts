@@ -73,9 +73,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
   }
 }
 
-/**
- * Creates the fields for the revision and for the server, which is either the default server or the server at a URL.
- */
+/** Creates the fields for the revision and for the server: the default server, or the server at a URL. */
 function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   const usual = h("input", { type: "radio", name: "server", change });
   const other = h("input", { type: "radio", name: "server", change });
@@ -120,7 +118,6 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   return { element, read, listInputs, focus: () => (other.checked ? url : usual).focus() };
 }
 
-/** Creates the fields for a token and headers. */
 function makeSecretFields() {
   const token = makeSecretField("Token", {
     id: newId(),

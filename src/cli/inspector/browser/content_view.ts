@@ -34,7 +34,6 @@ export function showText(text: string): HTMLElement {
   return toViewer(text, "text/plain");
 }
 
-/** Shows a note that there is no content. */
 export function showNothing(words: string): HTMLElement {
   return h("p.muted.nothing", words);
 }

@@ -17,7 +17,6 @@ export interface Place {
   readonly revision: string;
 }
 
-/** The token and headers for one server. */
 export interface Secrets {
   readonly token: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
@@ -36,7 +35,6 @@ export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own"
  */
 export const key: string | undefined = moveKey() ?? toText(readStored().key);
 
-/** The server and the protocol revision that the page uses. */
 export const place: Place = readPlace(readStored().place);
 
 const { token, headers: entries } = getSecrets(place);
@@ -54,17 +52,14 @@ const masked = [token, ...entries.map(([, value]) => value)]
   .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
   .sort((a, b) => b.length - a.length);
 
-/** Masks the secrets in text. */
 export function mask(text: string): string {
   return masked.reduce((words, secret) => words.replaceAll(secret, MASK), text);
 }
 
-/** Returns the entered headers with masked values. */
 export function listMaskedHeaders(): readonly string[] {
   return Object.keys(headers).map((name) => `${name}: ${MASK}`);
 }
 
-/** Returns the token and the headers that the user entered for a server. */
 export function getSecrets(place: Place): Secrets {
   const secrets = toObject(readStored().secrets);
   const { token, headers } = toObject(Object.hasOwn(secrets, toKey(place)) ? secrets[toKey(place)] : undefined);

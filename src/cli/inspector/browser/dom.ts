@@ -14,7 +14,6 @@ export type Child = Element | string | undefined | false;
 
 type Tag<Spec extends string> = Spec extends `${infer Name}.${string}` ? Name : Spec;
 
-/** The type of the element that {@linkcode h} creates. */
 export type Made<Spec extends string> = Tag<Spec> extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag<Spec>]
   : HTMLElement;
 
@@ -56,10 +55,7 @@ export function escapeInvisible(text: unknown): string {
   return escapeUnprintable(String(text).replaceAll("\r\n", "\n"), "\n\t\u200c\u200d", toCode);
 }
 
-/**
- * Creates an element for text from the server. Isolates the direction of the text, and makes control characters
- * visible.
- */
+/** Isolates the direction of text from the server, and makes control characters visible. */
 export function serverText(text: unknown): HTMLElement {
   return h("bdi", escapeInvisible(text));
 }
@@ -89,21 +85,16 @@ export function makeLink(url: string, ...children: Child[]): HTMLAnchorElement {
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
 
-/** Whether text is the URL of a web page. */
 export function isWebUrl(text: string): boolean {
   return /^https?:\/\//i.test(text) && URL.canParse(text);
 }
 
-/** Creates a label for a control, with an optional note. */
 export function makeLabelledField(label: string, control: HTMLElement, note?: Child): HTMLElement {
   control.id ||= newId();
   return h("div.field", h("div.labels", h("label", { for: control.id }, label), note), control);
 }
 
-/**
- * Shows a modal dialog. The returned `close` removes the dialog, and restores the focus. `onDismiss` is called when the
- * user presses Escape.
- */
+/** `close` removes the dialog, and restores the focus. `onDismiss` is called when the user presses Escape. */
 export function openDialog(form: HTMLFormElement, heading: HTMLElement, onDismiss: () => void): { close(): void } {
   const before = document.activeElement;
   heading.id = newId();

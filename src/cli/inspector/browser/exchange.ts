@@ -16,7 +16,6 @@ export type FrameKind =
   | "fault"
   | "closed";
 
-/** A message. */
 export interface Frame {
   readonly kind: FrameKind;
   /** The ID of the request to which the message belongs. */

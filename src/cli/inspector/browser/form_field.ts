@@ -30,7 +30,6 @@ export interface Field {
   read(): Reading;
 }
 
-/** The context that all controls of a form share. */
 export interface FormContext {
   /** The schema that contains the targets of references. */
   readonly root: Json;
@@ -43,7 +42,6 @@ export interface FormContext {
   makeFields(schema: Json, place: FieldsPlace): Field;
 }
 
-/** The position of a control in a form, and its initial value. */
 export interface Place {
   readonly context: FormContext;
   /** The element ID to which the label refers. */
@@ -60,7 +58,6 @@ export interface Place {
   readonly fixed?: Json;
 }
 
-/** The position of an object's fields in a form. */
 export interface FieldsPlace {
   readonly context: FormContext;
   /** The initial value of the object. */

@@ -42,9 +42,7 @@ export function makeForm(schema: Json, given: Json = {}): ObjectForm {
 
 export interface SwitchedForm {
   readonly element: HTMLElement;
-  /** Returns the object. If a value has a problem, shows the problem, focuses the field and returns `undefined`. */
   read(): Json | undefined;
-  /** Replaces all values. */
   fill(given: Json): void;
 }
 
@@ -208,7 +206,6 @@ interface Property {
   readonly depth: number;
 }
 
-/** Creates a control with its label, hints and problem message. */
 function makeField(property: Property): Field {
   const { context, name, schema, isRequired, depth } = property;
   const id = newId();

@@ -13,7 +13,6 @@ export interface Item {
   readonly group?: string;
   /** The definition of the item as text. If the text changes, the panel is created again. */
   readonly source: string;
-  /** Creates the panel. */
   build(): HTMLElement;
 }
 
@@ -36,7 +35,6 @@ export interface ItemListContent {
 /** Maximum number of rows that a list shows. */
 const MAX_ROWS = 1000;
 
-/** A list of items, and the panel of the chosen item. */
 export class ItemList {
   readonly element: HTMLElement;
   readonly #options: ItemListOptions;
@@ -94,7 +92,6 @@ export class ItemList {
     return item !== undefined;
   }
 
-  /** Chooses the first item. Does nothing if the list is empty. */
   chooseFirst(): void {
     const [first] = this.#content.items;
     if (first) this.showItem(first);

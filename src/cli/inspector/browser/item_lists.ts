@@ -9,7 +9,6 @@ import { type Json, toCompact, toObjects, toText } from "./json.ts";
 import { send } from "./rpc_client.ts";
 import { server } from "./server_facts.ts";
 
-/** The list request that returns the items. */
 interface Source {
   readonly method: string;
   /** The key in the result that contains the items. */
@@ -17,7 +16,6 @@ interface Source {
   toItem(item: Json): Item;
 }
 
-/** Callbacks for the events of a list. */
 export interface ListEvents {
   readonly onChoose: (title: string, key: string) => void;
   /** Called when a list in which no item is chosen has been loaded. */
@@ -26,11 +24,9 @@ export interface ListEvents {
   readonly onOpen: (uri: string) => void;
 }
 
-/** A list whose items come from the server. */
 export class List {
   readonly title: string;
   readonly itemList: ItemList;
-  /** The element that shows the number of items. */
   readonly count: HTMLElement = h("span.count");
   readonly #name: string;
   readonly #sources: readonly Source[];
@@ -46,7 +42,6 @@ export class List {
     this.itemList = new ItemList({ what: this.#name, top, onChoose: (key) => events.onChoose(title, key) });
   }
 
-  /** Loads the list from the server. */
   async load(): Promise<void> {
     const mine = ++this.#loading;
     if (!isObject(server.capabilities[this.#name])) return this.itemList.set({ items: [] });
@@ -82,7 +77,6 @@ export interface Lists {
   readonly prompts: List;
 }
 
-/** Creates the lists of tools, resources and prompts. */
 export function makeLists(events: ListEvents): Lists {
   const uri = h("input.code", { "aria-label": "URI to open", placeholder: "Open a URI", spellcheck: "false" });
   const opener = h("form.filters", { novalidate: true }, uri, h("button.small", { type: "submit" }, "Open"));

@@ -24,14 +24,12 @@ interface PanelParts {
   readonly before?: readonly Child[];
   readonly form: readonly Child[];
   readonly runner: Runner;
-  /** Replaces the values in the form. */
   fill?(given: Json): void;
   send(): void;
   /** Collapsed sections after the result, keyed by title. */
   readonly folds?: Readonly<Record<string, unknown>>;
 }
 
-/** Creates a panel with a name, a description, a form and the result. */
 function makePanel(item: Json, { name, title, before = [], form, runner, fill, send, folds }: PanelParts): HTMLElement {
   const shownTitle = toText(item.title) ?? title;
   const description = toText(item.description);

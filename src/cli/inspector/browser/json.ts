@@ -10,12 +10,10 @@ export type Json = Readonly<Record<string, unknown>>;
 /** A parsed JSON value, or the reason why the text is not JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
 
-/** Returns the value if it is a JSON object, or an empty object. */
 export function toObject(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** Returns the objects in a list, or an empty list if the value is not a list. */
 export function toObjects(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -33,7 +31,6 @@ export function parseJson(text: string): Parsed {
   }
 }
 
-/** Parses a JSON object. Returns an empty object if the text is not a JSON object. */
 export function parseObject(text: string): Json {
   const parsed = parseJson(text);
   return "value" in parsed ? toObject(parsed.value) : {};

@@ -11,13 +11,11 @@ const MAX_CHARACTERS = 20_000;
 const MAX_DEPTH = 16;
 const MAX_CELLS = 2000;
 
-/** Whether text contains Markdown syntax. */
 export function isLikelyMarkdown(text: string): boolean {
   const start = text.slice(0, 5000);
   return /^ {0,3}(#{1,6} |[-*+] |> |```|\d{1,3}\. |\|)/m.test(start) || /\*\*\S|\]\(|`[^`\n]/.test(start);
 }
 
-/** Renders Markdown, up to `MAX_CHARACTERS` characters. */
 export function renderMarkdown(text: string): HTMLElement {
   const element = h("div.prose", ...toBlocks(text.slice(0, MAX_CHARACTERS)));
   if (text.length > MAX_CHARACTERS) {

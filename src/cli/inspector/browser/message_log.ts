@@ -32,7 +32,6 @@ export const logElement: HTMLElement = h(
   hint,
 );
 
-/** The element that shows the number of logged messages. */
 export const frameCount: HTMLElement = h("span.count", "0");
 
 export function logFrame(given: Frame): void {
@@ -110,7 +109,6 @@ function toHeaders({ headers }: Frame): HTMLElement | string {
   return h("pre.headers", { tabindex: 0, "aria-label": "Headers" }, serverText(text));
 }
 
-/** Returns a short description of a message. */
 function toNote({ kind, method, subject = "", text }: Frame): string {
   if (kind === "request") return subject;
   if (kind === "fault") return text.split("\n")[0];

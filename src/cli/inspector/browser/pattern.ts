@@ -11,7 +11,6 @@ const MAX_STATES = 500;
 /** Maximum length of a text, in characters. */
 const MAX_TEXT = 500;
 
-/** Whether a character matches. */
 type Test = (character: string) => boolean;
 
 /** A state of the graph. A state without a test leads to the next states without consuming a character. */
@@ -89,10 +88,7 @@ class Parser {
     return { first, last };
   }
 
-  /**
-   * Parses an atom and its quantifier. A repeated atom is parsed again for each repetition, so that each repetition has
-   * its own states.
-   */
+  /** A repeated atom is parsed again for each repetition, so that each repetition has its own states. */
   #parseQuantified(start: number): Part {
     const one = this.#parseAtom();
     const [whole, sign, least, comma, most] = this.#read(QUANTIFIER) ?? [];

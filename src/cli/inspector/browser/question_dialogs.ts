@@ -19,14 +19,10 @@ import { makeForm } from "./forms.ts";
 import { type Json, toObject, toObjects, toText } from "./json.ts";
 import { getServerName } from "./server_facts.ts";
 
-/** The content of a dialog. */
 interface Question {
   readonly title: string;
   readonly body: readonly Child[];
-  /**
-   * The label of each button, and the function that creates the response. If the function returns `false`, the dialog
-   * stays open.
-   */
+  /** The label of each button with the function that creates the response. `false` keeps the dialog open. */
   readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
   /** The response if the user presses Escape. */
   readonly dismissed: Json | undefined;

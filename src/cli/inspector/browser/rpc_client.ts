@@ -66,7 +66,6 @@ export async function send(method: string, params: Json = {}, options: SendOptio
   }
 }
 
-/** Returns the id of an unexpected error. */
 function findErrorId(outcome: Outcome): string | undefined {
   if (outcome.kind === "error") return toText(toObject(outcome.data).errorId);
   if (outcome.kind !== "result" || outcome.result.isError !== true) return;
@@ -82,7 +81,6 @@ function toMeta(): Json {
   };
 }
 
-/** A request and the messages that belong to the request. */
 class Exchange {
   readonly id: number = ++lastId;
   readonly #method: string;
@@ -110,9 +108,7 @@ class Exchange {
     return { kind: "error", message, ms: this.ms, status };
   }
 
-  /**
-   * Reads a message. If the message is an unexpected error, adds the reason. Returns `undefined` for a notification.
-   */
+  /** Adds the reason to an unexpected error. Returns `undefined` for a notification. */
   async readAll(text: string, status: number): Promise<Outcome | undefined> {
     const outcome = this.read(text, status);
     const id = outcome && findErrorId(outcome);

@@ -11,14 +11,10 @@ export interface Choice {
   readonly title: string;
 }
 
-/** A member of a union. */
 export interface Variant {
   readonly title: string;
   readonly schema: Json;
-  /**
-   * Properties with a single value in this variant. These properties need no field, because the choice of the variant
-   * sets their values.
-   */
+  /** Properties without a field, because the choice of the variant sets their values. */
   readonly fixed: Json;
 }
 

@@ -6,7 +6,6 @@ import { type Json, toText } from "./json.ts";
 /** The server's identity and capabilities from the latest `server/discover` result. */
 export const server: { identity: Json; capabilities: Json } = { identity: {}, capabilities: {} };
 
-/** Returns the title or name of the server, or `the server` if it has neither. */
 export function getServerName(): string {
   return toText(server.identity.title) ?? toText(server.identity.name) ?? "the server";
 }

@@ -12,7 +12,6 @@ export type SubscriptionState =
   | { readonly kind: "open"; readonly granted: Json }
   | { readonly kind: "lost"; readonly reason: string; readonly retries: boolean };
 
-/** Callbacks for the events of a subscription. */
 export interface SubscriptionEvents {
   readonly onState: (state: SubscriptionState) => void;
   readonly onChange: (method: string, params: Json) => void;

@@ -72,7 +72,6 @@ export function beginSubscription(capabilities: Json, { onState, onChange, onRet
   listen();
 }
 
-/** Creates a button that starts and stops watching a resource. */
 export function makeWatchButton(uri: string): HTMLElement {
   const button = makeButton("button", "", () => watch(uri, !watched.has(uri)));
   const all = watchers.get(uri) ?? new Set();

@@ -3,7 +3,6 @@
  */
 import { h, makeButton, newId, setAttributes } from "./dom.ts";
 
-/** The content of a tab. */
 export interface View {
   readonly name: string;
   readonly element: HTMLElement;

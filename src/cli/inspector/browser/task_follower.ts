@@ -17,7 +17,6 @@ const DEFAULT_POLL_MS = 1000;
 const MAX_FAILURES = 10;
 
 export class TaskFollower {
-  /** The element that shows the id, the status and the status message. */
   readonly element: HTMLElement = h("p.task", { "aria-label": "Task" });
   readonly #taskId: string;
   readonly #signal: AbortSignal;

@@ -5,7 +5,6 @@
 import { escapeInvisible, h, makeButton, makeCopyButton, setAttributes } from "./dom.ts";
 import { formatSize } from "./json.ts";
 
-/** A rendered view of the text. */
 export interface Rendering {
   make(): HTMLElement;
   /** Whether the viewer shows the rendered view first. */

@@ -33,7 +33,6 @@ export async function post(body: string, { headers, signal }: PostOptions): Prom
   return await ask("send", body, { signal, connection: await connect() });
 }
 
-/** Yields the data of each event in a response. */
 export async function* readData(response: Response): AsyncGenerator<string> {
   for await (const { data } of readEvents(response)) if (data) yield data;
 }
@@ -45,10 +44,7 @@ export async function findNamedServer(): Promise<NamedServer> {
   return { name: toText(name) ?? "", hasHeaders: hasHeaders === true };
 }
 
-/**
- * Returns the reason why a handler of the page's own server failed. `id` is the id of the error. Returns `undefined` if
- * the reason is unknown.
- */
+/** `id` is the id of the error. Returns `undefined` if the reason is unknown. */
 export async function findFault(id: string): Promise<string | undefined> {
   if (endpoint === undefined || key === undefined) return;
   try {
@@ -121,7 +117,6 @@ async function follow(opened: (id: string) => void): Promise<void> {
   }
 }
 
-/** Logs a warning from the relay about the server. */
 function logWarning(data: string): void {
   const method = "inspector/warning";
   logFrame({

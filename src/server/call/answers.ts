@@ -1,8 +1,4 @@
 /**
- * Stores the client's answers to the questions that one call asks.
- */
-
-/**
  * The client's answers, by key. If a handler asks two questions with the same key, both questions get the first answer.
  */
 export class Answers {

@@ -3,13 +3,9 @@
  * error shows it.
  */
 
-/**
- * After a handler has ended, `await`, `Promise.all` and similar functions may still call `then` on its promises for
- * this number of microtasks.
- */
+/** Number of microtasks in which `Promise.all` and similar functions may still call `then` after the handler. */
 const LATE_TICKS = 3;
 
-/** The questions that a handler has asked in one run. */
 export class AskedQuestions {
   readonly #asked: { readonly source: string; readonly promise: AskedPromise<unknown> }[] = [];
 
@@ -28,8 +24,7 @@ export class AskedQuestions {
 
   /**
    * Returns the source code of the questions that the handler has not awaited. Called when the handler has ended.
-   *
-   * If the handler has caught the error of a question, returns an empty list, because the handler may have ended before
+   * Returns an empty list if the handler has caught the error of a question, because the handler may have ended before
    * it reached the `await` of another question.
    */
   async listIgnored(): Promise<readonly string[]> {

@@ -31,10 +31,7 @@ import type { Service, ServiceEnd } from "./service.ts";
 /** Loaded on demand, because few servers forward requests. */
 const lazyForward = new LazyModule(() => import("./forward.ts"));
 
-/**
- * Called if the client receives a handle, such as a task, because the handler continues after the response. `type` is
- * the handle's type.
- */
+/** Called if the client receives a handle, such as a task. `type` is the handle's type. */
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
 /** A function that runs after a call. `end` is the outcome of the call. */
@@ -47,16 +44,13 @@ export interface CallHost extends ContainerHost {
   readonly pathParams?: ReadPathParams;
   /** Detects work that a handler repeats when it runs again after a question. Set only in development. */
   reruns?: RerunWatch;
-  /** Registers a function that runs after the call. */
   defer(call: Call, run: Deferred): void;
-  /** Makes an inner call for the handler of `call`. */
   callInner(call: Call, use: InnerUse): Promise<unknown>;
   /**
    * Returns a check to run after the call has waited in a queue. The check throws the error for the client if the
    * handler no longer exists for the caller. Returns `undefined` for methods without handlers.
    */
   recheck(call: Call): (() => Promise<void>) | undefined;
-  /** Returns whether the link's caller has the given scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
   /** The call whose handler makes this inner call. Set only for an inner call. */
   readonly outer?: Call;
@@ -79,16 +73,12 @@ export interface CallHome {
   readonly host: CallHost;
   /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
-  /** Returns the `ctx.session` function of a call. */
   readonly session: (call: Call) => ReadSession;
   /** Returns the name or URI of the handler that the call refers to. */
   readonly subject?: (call: Call) => string | undefined;
 }
 
-/**
- * An exact timeout of a call. The call stops the timeout while the client answers a question, and then restarts the
- * timeout.
- */
+/** An exact timeout of a call. The call stops the timeout while the client answers a question. */
 export interface Deadline {
   stop(): void;
   start(): void;
@@ -108,13 +98,13 @@ export interface PassedWork {
 
 /**
  * One request. Handlers receive the call as their {@linkcode Context}. Each era has a subclass, which sends the
- * messages that precede the result, and contains the era-specific state.
+ * messages that precede the result, and contains the era-specific state. Fields with `declare` get no value in the
+ * constructor, because few calls use them.
  *
- * Each subclass has a static `#model`, which is a call that never runs. The model keeps the hidden class of calls in
- * memory while no call runs. Otherwise a full garbage collection would discard the hidden class and the compiled code
- * that handles calls. Measured on Deno: without the models of calls and links, a call takes 13 % more CPU time under
- * continuous load, and 21 % (29 % in a session) with a full collection before each series of calls. On Bun, the models
- * make no difference.
+ * Each subclass has a static `#model`, which is a call that never runs. Without it, a full garbage collection while no
+ * call runs would discard the hidden class of calls and the compiled code that handles calls. Measured on Deno: without
+ * the models of calls and links, a call takes 13 % more CPU time under continuous load, and 21 % (29 % in a session)
+ * with a full collection before each series of calls. On Bun, the models make no difference.
  */
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
@@ -125,69 +115,42 @@ export abstract class Call implements ServiceCall, Cancellable {
   readonly inFlight: InFlight;
   /** Upper bound of the memory that the parameters use, in bytes. */
   weight: number;
-  /**
-   * The client that the call counts against. `undefined` while all running calls together are below the per-client
-   * limits.
-   */
+  /** `undefined` while all running calls together are below the per-client limits. */
   account?: Account;
-  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
+  /** `undefined` if the call was not cancelled. */
   reason?: CancelError;
-  /** Parameters of the request. A subscription drops its parameters to save memory. */
+  /** A subscription drops its parameters to save memory. */
   params: Params;
   /** Whether the call can no longer send anything. */
   ended = false;
-  /**
-   * Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait for an
-   * answer.
-   */
+  /** `false` during lookup, and for methods that cannot wait for an answer. */
   asks = false;
-  /** Whether the call is a subscription. A subscription does not count towards `calls.running`. */
+  /** A subscription does not count towards `calls.running`. */
   isSubscription = false;
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
-  /**
-   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
-   * never use the method.
-   */
+  /** Functions that reject the promises of {@linkcode Call.untilCancelled}. */
   declare waiting?: ((reason: CancelError) => void)[];
-  /**
-   * Gets what middleware and layers of extensions wait for, if a layer watches the end of the handler. Declared without
-   * a value, because few calls have such a layer.
-   */
+  /** Gets what middleware and layers of extensions wait for, if a layer watches the end of the handler. */
   declare passed?: PassedWork;
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
-   * the same hidden class as the model. Otherwise a full garbage collection would discard their hidden class and the
-   * compiled code. Measured without the initialization: the observer took a fifth of each call's time.
+   * the same hidden class as the model. Measured without the initialization: the observer took a fifth of each call's
+   * time.
    */
   observed?: RequestReport;
-  /**
-   * Called after the input was validated, when the handler starts. Declared without a value, because few calls have
-   * this callback.
-   */
+  /** Called after the input was validated, when the handler starts. */
   declare onRun?: () => void;
-  /**
-   * Token that identifies the effects of the call, if the call has an idempotency key. Declared without a value,
-   * because few calls have a key.
-   */
+  /** Token that identifies the effects of the call. Set only for a call with an idempotency key. */
   declare idempotencyToken?: string;
-  /**
-   * Called before an extension sends a handle, such as a task, while the handler continues. Declared without a value,
-   * because few calls have this callback.
-   */
+  /** Called before an extension sends a handle, such as a task, while the handler continues. */
   declare onHandle?: OnHandle;
-  /**
-   * The keys of the requests that were forwarded in this run. Declared without a value, because few handlers forward
-   * requests.
-   */
+  /** The keys of the requests that were forwarded in this run. */
   declare forwardedKeys?: Set<string>;
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
-  /**
-   * The value from the server's `sessionData` option. Set if this call has read the value, and the client has no
-   * session in which the value is stored.
-   */
+  /** The value of `sessionData`. Set if this call has read it, and the client has no session that stores it. */
   declare data?: readonly [unknown];
   /** Whether the handler has reported progress of a wrong type. */
   declare hasMisfit?: boolean;
@@ -212,29 +175,19 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare outer?: HandlerCall;
   /** The ids of the extensions whose layers run this call. Set only within such a layer. */
   declare layers?: readonly string[];
-  /** The inner calls of the handler. Declared without a value, because few handlers make inner calls. */
   declare inner?: InnerCalls;
   /** The resources and other handlers that the handler has called, if not every caller may call them. */
   declare reads?: Reads;
-  /** The caller for whom the output guards run. Declared without a value, because few calls have guards. */
+  /** The caller for whom the output guards run. */
   declare guarded?: Read;
   /** Called when such a read begins. Set only for a call within another call. */
   declare onRead?: (read: Read) => void;
-  /**
-   * The questions that were asked in this run, as JSON text by key. Declared without a value, because few handlers ask
-   * questions.
-   */
+  /** The questions that were asked in this run, as JSON text by key. */
   declare askedTexts?: Map<string, string>;
-  /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
-  /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
   declare guard?: SentGuard;
-  /**
-   * Data from the server extension that makes this call. Declared without a value, because few calls are made by
-   * extensions.
-   */
+  /** Data from the server extension that makes this call, if any. */
   declare internal?: { readonly data: unknown };
-  /** State that is shared with the other calls in the era or the session. */
   readonly home: CallHome;
   /** The request as JSON text. Set until {@linkcode Call.weigh} computes the weight. */
   #text?: string;
@@ -245,7 +198,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   #merged?: Params;
   #queuedLogs = 0;
 
-  /** Creates a call that arrived over `link`. */
   constructor(
     home: CallHome,
     link: Link,
@@ -265,16 +217,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     home.host.reruns?.begin(this);
   }
 
-  /**
-   * Sends a notification before the result. Returns a promise if the client reads too slowly. The promise resolves when
-   * the client has read more.
-   */
+  /** Returns a promise if the client reads too slowly, which resolves when the client has read more. */
   abstract notify(method: string, params: Params): Promise<void> | undefined;
 
   /** Sends a question to the client. Resolves to the client's answer. */
   abstract askClient(key: string, question: Question): Promise<unknown>;
 
-  /** Returns the stored value for `key`. Calls `make` if no value is stored. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
 
   /**
@@ -289,10 +237,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return undefined;
   }
 
-  /**
-   * Whether the handler waits for an answer that can arrive only with a new request. In that case, this run of the
-   * handler ends.
-   */
+  /** Whether this run of the handler ends, because an answer can arrive only with a new request. */
   get isAsking(): boolean {
     return false;
   }
@@ -346,7 +291,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.host.pathParams ?? refusePathParams;
   }
 
-  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
   get why(): CancelReason | undefined {
     return this.reason?.why;
   }
@@ -466,13 +410,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     };
   }
 
-  /** Reports the call with `report`. `subject` is the name of the parameter that contains the handler's name or URI. */
+  /** `subject` is the name of the parameter that contains the handler's name or URI. */
   observe(report: RequestReport, subject: string | undefined): void {
     report.identify(this.client, subject && this.params[subject], this.sessionId);
     this.observed = report;
   }
 
-  /** Reports the call as a part of `outer`, if `outer` is observed. */
   observePart(outer: Call): void {
     this.observed = outer.report?.part(this.method, this.subject);
   }
@@ -487,7 +430,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     return undefined;
   }
 
-  /** Allows the handler to ask the client questions from now on. */
   allowQuestions(): void {
     this.asks = true;
   }
@@ -499,7 +441,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     if (internal) this.internal = internal;
   }
 
-  /** Marks the call as a call from a server extension. `data` comes from the extension. */
   markInternal(data: unknown): void {
     this.internal = { data };
   }
@@ -520,37 +461,29 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.timeoutMs = ms;
   }
 
-  /**
-   * Runs the synchronous part of the handler, unless the call has ended, because a middleware or a layer may call
-   * `next()` late. In development, measures the duration of `run`.
-   */
+  /** Throws if the call has ended, because a middleware or a layer may call `next()` late. */
   startHandler<T>(run: () => T): T {
     if (this.ended) throw this.endError;
     return this.watched ? this.watched.time(run) : run();
   }
 
-  /** Passes everything that is sent from now on before the result through `guard`. */
   guardSent(guard: SentGuard): void {
     this.guard = guard;
   }
 
-  /** Passes everything that middleware and layers of extensions wait for from now on to `passed`. */
   watchPassed(passed: PassedWork | undefined): void {
     this.passed = passed;
   }
 
-  /** Calls `run` after the input was validated, when the handler starts. */
   whenRun(run: () => void): void {
     this.onRun = run;
   }
 
-  /** Sets the token for the idempotency key. `onHandle` is called if the client receives a handle, such as a task. */
   identifyEffects(token: string, onHandle?: OnHandle): void {
     this.idempotencyToken = token;
     this.onHandle = onHandle;
   }
 
-  /** Calls `run` once when the call is cancelled. */
   whenCancelled(run: () => void): void {
     this.onCancel = run;
   }
@@ -561,16 +494,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.inner?.end();
   }
 
-  /**
-   * Turns the call into a subscription, and drops the parameters. The call then no longer counts towards
-   * `calls.running`.
-   */
+  /** The call then no longer counts towards `calls.running`. Drops the parameters. */
   subscribe(): void {
     this.isSubscription = true;
     this.params = {};
   }
 
-  /** Computes an upper bound of the memory that the parameters use, in bytes. */
   weigh(): number {
     if (this.#text) {
       this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
@@ -579,7 +508,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.weight;
   }
 
-  /** Counts this running call against the client's limits, unless the call already counts. */
+  /** Does nothing if the call already counts. */
   charge(): void {
     // The scheduler charges the steps before the handler itself.
     if (this.account || this.isSubscription || this.isQueued) return;
@@ -604,10 +533,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     }
   }
 
-  /**
-   * Adds a period to the call's running time, and cancels the call when the running time reaches `maxMs`. Periods with
-   * an open question do not count.
-   */
+  /** Cancels the call when its running time reaches `maxMs`. Periods with an open question do not count. */
   age(periodMs: number, maxMs: number): void {
     if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
     if (this.asking || this.hasAsked) this.hasAsked = false;
@@ -616,16 +542,13 @@ export abstract class Call implements ServiceCall, Cancellable {
     else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
   }
 
-  /**
-   * Cancels the call because of a timeout of `ms` milliseconds. `limit` is the name of the option for the error
-   * message.
-   */
+  /** `limit` is the name of the option for the error message. */
   timeOut(ms: number, limit: string): void {
     const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
     this.cancel(withLimits(new CancelError("timeout", text), limit));
   }
 
-  /** Cancels the call. The client receives a response only if `reason.response` is set. */
+  /** The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void {
     if (this.ended) return;
     if (this.observed) this.observed.why = reason.why;
@@ -671,7 +594,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.#watch(this.#put(prepare) as Promise<T>, method, key);
   }
 
-  /** Records whether the handler awaits the promise that `ctx.method(key)` returned. */
   #watch<T>(answer: Promise<T>, method: string, key?: string): Promise<T> {
     const questions = this.questions ??= new AskedQuestions();
     return questions.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
@@ -718,7 +640,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);
   }
 
-  /** Sends a message of the handler. `guard` contains the guards that the message must pass, if any. */
   #send(method: string, params: Params, guard?: SentGuard): Promise<void> {
     if (guard) return guard.say(params, (params) => this.#send(method, params));
     if (this.ended) return done;
@@ -753,7 +674,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 }
 
-/** Creates the error for a result that is too long. */
 export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
   const limit = "calls.resultBytes";
   const state = `it is longer than ${bytes} bytes (${limit})`;
@@ -763,9 +683,7 @@ export function toTooLong({ method, params: { name = "", uri = name } }: Call, b
 const done = Promise.resolve();
 const NONE = Object.freeze({}) as never; // See the comment on the `services` getter above.
 
-/**
- * Descriptions of the notifications that a handler sends, by method. Development warnings contain these descriptions.
- */
+/** Used in development warnings. */
 const SENT: Readonly<Record<string, string>> = {
   "notifications/progress": "reports progress",
   "notifications/message": "logs a message",
@@ -786,7 +704,6 @@ function toOwnKey(key: string): string {
   return `${key}`.replaceAll("\t", "\t\t");
 }
 
-/** Tests whether `value` is a valid progress token. */
 export function isProgressToken(value: unknown): value is string | number {
   return typeof value === "string" || Number.isInteger(value);
 }

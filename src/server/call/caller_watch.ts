@@ -17,37 +17,26 @@ export type Recheck = () => Promise<boolean | undefined>;
  */
 export type Renew = (principal: Principal) => Promise<Principal | false | undefined>;
 
-/** The functions that check a stream's caller while the stream is open. */
 export interface CallerChecks {
   readonly recheck?: Recheck;
   readonly renew?: Renew;
 }
 
-/** Interval in milliseconds at which a caller is checked. */
 const RECHECK_MS = 60_000;
-/**
- * Milliseconds since the last completed check after which a caller is refused. A check cannot be completed, for
- * example, while the issuer is unreachable.
- */
+/** Milliseconds without a completed check, such as while the issuer is unreachable, before a caller is refused. */
 const MAX_UNKNOWN_MS = 300_000;
-/**
- * Milliseconds before the expiry at which credentials are renewed. Credentials with less remaining time are renewed
- * after half of the remaining time.
- */
+/** Milliseconds before the expiry at which credentials are renewed, at most half of the remaining time. */
 const RENEW_MS = 10_000;
 /** A failed renewal is not retried if the credentials expire within this many milliseconds. */
 const LEAST_RENEW_MS = 100;
 
-/** A stream's caller, and the functions that check the caller. */
 export interface WatchedCaller {
   readonly principal?: Principal;
   /** `undefined` if the caller is neither rechecked nor renewed. */
   readonly checks?: CallerChecks;
-  /** Called with the new principal after the caller's credentials were renewed. */
   readonly onRenewed?: (principal: Principal) => void;
 }
 
-/** Watches the callers of a server's open streams. */
 export class CallerWatch {
   readonly #ticker: Ticker;
   // Bound: `connections.streams`.
@@ -94,7 +83,6 @@ export class CallerWatch {
   }
 }
 
-/** The caller of one open stream. */
 class Watch {
   readonly #ticker: Ticker;
   readonly #caller: WatchedCaller;

@@ -10,10 +10,8 @@ import type { CancelReason } from "./observer.ts";
  */
 export class CancelError extends McpError {
   override readonly name: "AbortError" | "TimeoutError";
-  /** The cause of the cancellation. */
   readonly why: CancelReason;
 
-  /** `code` is the JSON-RPC error code. */
   constructor(
     why: CancelReason,
     message = "Cannot continue the call: it was cancelled",
@@ -33,7 +31,7 @@ export class CancelError extends McpError {
 /** Causes of a cancellation after which the client still waits for a response. */
 const ANSWERED: readonly CancelReason[] = ["timeout", "closing", "session"];
 
-/** Tests whether `error` is a {@linkcode CancelError}. Another copy of this library may have created the error. */
+/** Another copy of this library may have created the error. */
 export function isCancelError(error: unknown): error is CancelError {
   return isMcpError(error) && "why" in error && typeof error.why === "string";
 }
@@ -43,7 +41,7 @@ export function toReasonNumber(why: CancelReason): number {
   return 1 + REASONS.indexOf(why);
 }
 
-/** Converts a number from {@linkcode toReasonNumber} back to the cause. Returns `disconnected` for any other number. */
+/** Returns `disconnected` for any other number. */
 export function fromReasonNumber(number: number): CancelReason {
   return REASONS[number - 1] ?? "disconnected";
 }

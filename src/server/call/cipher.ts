@@ -3,7 +3,7 @@
  */
 import { fromBase64Url, toBase64Url } from "../../core/kit/base64.ts";
 
-/** Encrypts with the first secret of a list, and decrypts with any secret in the list. */
+/** Encrypts with AES-GCM and the first secret of a list, and decrypts with any secret in the list. */
 export class Cipher {
   readonly #realm: string;
   readonly #secrets: readonly (string | undefined)[];
@@ -15,10 +15,6 @@ export class Cipher {
     this.#secrets = secrets.length ? secrets : [undefined];
   }
 
-  /**
-   * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
-   * the text.
-   */
   async seal(purpose: string, value: unknown): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
@@ -29,10 +25,7 @@ export class Cipher {
     return toBase64Url(bytes);
   }
 
-  /**
-   * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed with an unknown secret or another
-   * purpose.
-   */
+  /** Returns `undefined` if the text was changed, or was sealed with an unknown secret or another purpose. */
   async open(purpose: string, text: string): Promise<unknown> {
     const bytes = fromBase64Url(text);
     if (!bytes || bytes.length < 28) return;

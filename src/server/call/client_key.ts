@@ -9,16 +9,10 @@ import { findCall } from "./find_call.ts";
 /** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
 export type ClientKey = string | object;
 
-/**
- * Key for all HTTP requests from unknown clients. An account cannot be the key, because each request from an unknown
- * client has a separate account.
- */
+/** Key for all unknown clients over HTTP, because each of their requests has a separate account. */
 const UNKNOWN = {};
 
-/**
- * Returns the key under which the calls of a client are counted. A string key identifies the same client on all
- * instances.
- */
+/** A string key identifies the same client on all instances. */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
   const { key } = account;
   // All calls on a connection have the same account. A nested read of a resource has the account of its outer call.
@@ -28,10 +22,7 @@ export function toClientKey({ link: { account, http } }: Call): ClientKey {
   return toNetwork(key) ?? key;
 }
 
-/**
- * Returns the key of a client that shares places with other clients. `undefined` over stdio, where the process has only
- * one client.
- */
+/** `undefined` over stdio, where the process has only one client. */
 export function toSharingKey(call: Call): ClientKey | undefined {
   return call.link.transport === "stdio" ? undefined : toClientKey(call);
 }
@@ -41,14 +32,13 @@ export function isPrincipal(key: ClientKey): boolean {
   return typeof key === "string" && key.startsWith("principal ");
 }
 
-/** Returns the key of the client of a handler's call. A context of a test may have a principal without an account. */
+/** A context of a test may have a principal without an account. */
 export function findClientKey(ctx: Context<unknown>): ClientKey {
   if (ctx.principal) return `principal ${ctx.principal.id}`;
   const call = findCall(ctx);
   return call ? toClientKey(call) : UNKNOWN;
 }
 
-/** Like {@linkcode toSharingKey}, for the client of a handler's call. */
 export function findSharingKey(ctx: Context<unknown>): ClientKey | undefined {
   return findCall(ctx)?.link.transport === "stdio" ? undefined : findClientKey(ctx);
 }

@@ -64,10 +64,7 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
   return combined;
 }
 
-/**
- * Runs a call inside `observer.around`, exactly once. Returns the call's result even if `around` throws or returns a
- * different value.
- */
+/** Runs the call exactly once. Returns its result even if `around` throws or returns a different value. */
 function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
   let ended: { readonly value: T } | { readonly error: unknown } | undefined;
   const runOnce = () => {
@@ -137,10 +134,8 @@ function check(observer: Observer): void {
   }
 }
 
-/** Matches the subject of a service or an extension, such as `service "db"`. */
 const PART = /^(service|extension) "/;
 
-/** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
 function printEvent({ id, error, server, method, subject, isUnawaited }: FaultEvent): void {
   // Do not quote the subjects of services and extensions, because their names are already quoted.
   const about = subject && !PART.test(subject) ? quote(subject) : subject;
@@ -149,16 +144,12 @@ function printEvent({ id, error, server, method, subject, isUnawaited }: FaultEv
   printFault(`${id} in ${place}${hint}`, error);
 }
 
-/** Prints a store event, such as `Error in the store during get (degraded):`. */
 function printStore({ state, operation, error }: StoreEvent): void {
   if (state === "recovered") console.error(`The store has recovered${operation ? ` (${operation})` : ""}`);
   else printFault(`in the store${operation ? ` during ${operation}` : ""} (${state})`, error);
 }
 
-/**
- * Names of methods that have thrown an error, by observer. Each method is reported only once, because the method may
- * throw for every event.
- */
+/** Names of methods that have thrown, by observer. A method is reported once, because it may throw for every event. */
 const failed = new WeakMap<Observer, Set<string>>();
 
 /** Prints only the first error of each method of an observer. */

@@ -9,11 +9,10 @@ import type { FaultPlace, Observer } from "./observer.ts";
 import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
 import type { Ticker } from "../../core/timers.ts";
 
-/** The parts of the server that a container uses. */
 export interface ContainerParts {
   readonly ticker: Ticker;
   readonly observer?: Observer;
-  /** Reports an unexpected error. Returns the error that the client receives. */
+  /** Returns the error that the client receives. */
   report(error: unknown, about?: FaultPlace): McpError;
 }
 
@@ -36,19 +35,16 @@ export interface ContainerHost {
   readonly parts?: ContainerParts;
 }
 
-/** Returns the host whose container an endpoint uses. */
 export function findRoot(host: ContainerHost): ContainerHost {
   return host.root ? findRoot(host.root) : host;
 }
 
-/** The properties of a call that a container uses. */
 export interface ServiceCall extends Context<never> {
   readonly host: ContainerHost;
   /** Whether the call has ended and can no longer send anything. */
   readonly ended: boolean;
   /** Whether a handler is running. `false` during lookup and in list requests. */
   readonly asks: boolean;
-  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
   readonly reason?: unknown;
   /** Whether the client has not answered a question yet, and the handler will run again with the answer. */
   readonly isAsking: boolean;
@@ -89,10 +85,7 @@ export interface Binding {
 export interface Container {
   /** Creates all services that live as long as the server. Rejects if a service cannot be created. */
   ready(): Promise<void>;
-  /**
-   * Creates the services that live as long as the server. Called on the first request. After this call,
-   * `disposeUnlessStarted` does nothing.
-   */
+  /** Called on the first request. After this call, `disposeUnlessStarted` does nothing. */
   start(): void;
   /** Disposes all services, unless `start` was called. The next call creates the services again. */
   disposeUnlessStarted(): Promise<void>;
@@ -100,16 +93,9 @@ export interface Container {
   close(): Promise<void>;
 }
 
-/**
- * Internal state of a service.
- *
- * @internal
- */
+/** @internal */
 export interface ServiceInternals {
-  /**
-   * Binds services to a handler. Only this function refers to the container's code, so that a server without services
-   * does not load the code.
-   */
+  /** Only this function refers to the container's code, so that a server without services does not load it. */
   readonly bind: (services: Services, place: string) => Binding;
   /** Resolves to the service's value, for `ctx.get`. */
   readonly get: (call: ServiceCall, service: Service) => Promise<unknown>;
@@ -128,12 +114,10 @@ export interface Definition extends ServiceInternals {
   readonly max: number;
 }
 
-/** Returns the definition from which a service was created. */
 export function toDefinition(service: Service): Definition {
   return service[INTERNALS] as unknown as Definition; // The cast is safe, because `service()` created the state.
 }
 
-/** Returns the internal state of a service, or `undefined` if the value is not a service. */
 export function findInternals(service: Service | undefined): ServiceInternals | undefined {
   // The cast is safe, because only a service has `bind`. Handlers and servers store other state under this key.
   const internals = service?.[INTERNALS] as ServiceInternals | undefined;
@@ -141,7 +125,7 @@ export function findInternals(service: Service | undefined): ServiceInternals | 
 }
 
 /**
- * Binds a handler's services. `place` names the handler in errors.
+ * `place` names the handler in errors.
  *
  * @throws {TypeError} if a value is not a service, or if the handler's functions cannot use the service.
  */

@@ -77,7 +77,7 @@ export interface ElicitUrlOptions {
   readonly message: string;
   /** URL of the page. */
   readonly url: string;
-  /** Whether the server accepts an answer only once. See {@linkcode ElicitOptions.singleUse}. Defaults to `false`. */
+  /** Whether the server accepts an answer only once. Defaults to `false`. */
   readonly singleUse?: boolean;
 }
 
@@ -283,8 +283,8 @@ export interface ProgressOptions {
 
 /**
  * The context of a call: facts about the caller, and methods that send messages to the client before the result. The
- * methods that send notifications never throw. These methods do nothing if the call has ended or the client has
- * disconnected. `S` is the type of the services that the handler declares.
+ * methods that send notifications never throw, and do nothing if the call has ended or the client has disconnected. `S`
+ * is the type of the services that the handler declares.
  */
 export interface Context<S = NoServices> {
   /** Values of the services that the handler declares, by name. Empty in middleware. */
@@ -309,10 +309,7 @@ export interface Context<S = NoServices> {
    * `pathSchema` option.
    */
   readonly pathParams: ReadPathParams;
-  /**
-   * Changes handlers, and notifies clients of changes. The members work like the members of the server object with the
-   * same names.
-   */
+  /** Changes handlers, and notifies clients of changes. */
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;

@@ -5,10 +5,7 @@ import type { Call, Deadline } from "./call.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
 
-/**
- * Cancels a call after `ms` milliseconds. Unless `isTotal` is set, does not count the time in which the client answers
- * questions.
- */
+/** Unless `isTotal` is set, does not count the time in which the client answers questions. */
 export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: boolean): void {
   call.deadline = new ExactDeadline(call, ticker, ms, isTotal);
 }
@@ -48,7 +45,6 @@ async function untilDone<T>(call: Call, ticker: Ticker, { running, deadline, tim
   }
 }
 
-/** The parts of the server that limit the time of a step. */
 interface StepParts {
   readonly ticker: Ticker;
   readonly limits: Pick<Bounds, "calls">;

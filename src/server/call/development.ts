@@ -15,9 +15,7 @@ export interface DevelopmentListener extends Partial<RunReports> {
 
 /** Watches a server in development mode. Prints warnings, and passes all reports to the listeners. */
 export class Development implements RunReports {
-  /** Detects work that a handler repeats when it runs again after a question. */
   readonly reruns: RerunWatch;
-  /** Detects handlers that block the event loop. */
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 

@@ -5,10 +5,7 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 import { CALL } from "../../core/internals.ts";
 
-/**
- * Returns the call to which a context belongs, or `undefined` if it belongs to none, such as a copy of a context or the
- * context of a unit test.
- */
+/** Returns `undefined` for a copy of a context, or for the context of a unit test. */
 export function findCall(ctx: Pick<Context<unknown>, "principal">): Call | undefined {
   // The cast is safe: a context with services refers to its call, a context without services is the call, and the check
   // below finds any other object.
@@ -16,11 +13,7 @@ export function findCall(ctx: Pick<Context<unknown>, "principal">): Call | undef
   return call.link?.account && call as Call; // The cast is safe, because only a call has a link with an account.
 }
 
-/**
- * Returns the call to which a context belongs. `purpose` is what fails if it belongs to none.
- *
- * @throws {TypeError} if the context belongs to no call.
- */
+/** @throws {TypeError} if the context belongs to no call. `purpose` is what fails. */
 export function toCall(ctx: Context<unknown>, purpose: string): Call {
   const call = findCall(ctx);
   if (call) return call;

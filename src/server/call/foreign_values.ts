@@ -4,7 +4,6 @@
 import type { Implementation } from "../../core/protocol/types.ts";
 import type { Sealer } from "./sealer.ts";
 
-/** The parts of a server that can warn. */
 interface Warning {
   readonly identity: Implementation;
   readonly sealer: Sealer;

@@ -31,13 +31,11 @@ export interface ForwardedRounds {
   set(key: string, round: ForwardedRound): unknown;
 }
 
-/** The properties of a call that forwarding uses. */
 interface ForwardingCall extends Forwarder {
   readonly signal: AbortSignal;
   readonly client: ClientInfo;
   readonly host: {
     readonly reruns?: RerunWatch;
-    /** The call whose handler makes this inner call. */
     readonly outer?: ForwardingCall;
     readonly toInnerKey?: () => Promise<string>;
   };
@@ -49,7 +47,6 @@ interface ForwardingCall extends Forwarder {
   readonly params: Params;
 }
 
-/** A request to forward, and the call whose handler forwards the request. */
 export interface Forwarding<R> {
   readonly call: ForwardingCall;
   readonly ask: (question: PreparedQuestion) => Promise<unknown>;
@@ -111,7 +108,6 @@ function readKey(options: Partial<ForwardOptions> = {}): string {
   );
 }
 
-/** Where the rounds of a request are kept, and under which key. */
 interface Place {
   readonly rounds?: ForwardedRounds;
   readonly key: string;
@@ -167,10 +163,7 @@ async function sendOnce<R extends object>(send: () => R | Promise<R>): Promise<R
   );
 }
 
-/**
- * Asks the client the other server's questions. If the result contains no question, waits before the request is
- * repeated.
- */
+/** If the result contains no question, waits before the request is repeated. */
 async function answer(
   { call, ask }: Pick<Forwarding<unknown>, "call" | "ask">,
   key: string,
@@ -192,10 +185,7 @@ async function answer(
   return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
 }
 
-/**
- * Converts a question from the other server. Does not validate the answer, because the other server validates the
- * answer.
- */
+/** Converts a question from the other server, which also validates the answer. */
 function prepare(key: string, asked: unknown): PreparedQuestion {
   const { method, params = {} } = isObject(asked) ? asked : {};
   const need = isObject(params) ? findNeed(method, params) : undefined;

@@ -19,7 +19,6 @@ export interface HandlerCall {
   readonly reads?: readonly string[] | string;
 }
 
-/** The resources that a handler has read for its caller. */
 export type Reads = NonNullable<HandlerCall["reads"]>;
 
 /** A read, and the hash of the caller that reads. */

@@ -8,7 +8,6 @@ import type { Params } from "../../core/protocol/jsonrpc.ts";
 /** Maximum number of reports per server. The server remembers the reports, so that no report is repeated. */
 const MAX_REPORTS = 1000;
 
-/** The properties of a call that reports name. */
 export interface PlacedCall {
   readonly method: string;
   readonly params: Params;
@@ -23,7 +22,6 @@ export class IgnoredQuestions<C extends PlacedCall> {
     this.#report = report;
   }
 
-  /** Reports the source code of questions that the handler of a call has not awaited. */
   report(sources: readonly string[], call: C): void {
     for (const source of sources) {
       const text = `Cannot use the answer to ${source}: ${toPlace(call)} ended without waiting for the answer; ` +

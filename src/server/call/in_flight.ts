@@ -4,18 +4,15 @@
 import { CancelError } from "./cancel_error.ts";
 import type { Id, Notification } from "../../core/protocol/jsonrpc.ts";
 
-/** A call that can be cancelled. */
 export interface Cancellable {
   readonly id: Id;
   /** The call's host. `host.server` identifies the endpoint. */
   readonly host: { readonly server: object };
-  /** Whether the call is a subscription. A connection that has only subscriptions counts as idle. */
+  /** A connection that has only subscriptions counts as idle. */
   readonly isSubscription: boolean;
-  /** Cancels the call. The client receives a response only if `reason.response` is set. */
+  /** The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void;
-  /** Counts this running call against the client's limits, unless the call already counts. */
   charge(): void;
-  /** Adds a period to the call's running time, and cancels the call when the running time reaches `maxMs`. */
   age(periodMs: number, maxMs: number): void;
 }
 
@@ -48,10 +45,7 @@ export class InFlight {
     return calls.length > 0 && !calls.every(isSubscription);
   }
 
-  /**
-   * Handles a notification from the client. `notifications/cancelled` cancels the newest call with the given id.
-   * Returns `false` if no call has this id.
-   */
+  /** `notifications/cancelled` cancels the newest call with the given id. Returns `false` if no call has this id. */
   notify({ method, params }: Notification): boolean {
     if (method !== "notifications/cancelled") return true;
     const found = this.#calls?.findLast(({ id }) => id === params?.requestId);
@@ -60,15 +54,11 @@ export class InFlight {
     return !!found;
   }
 
-  /**
-   * Adds `host.server` of every call to a set. Unlike `host`, `host.server` is the same object for all calls to an
-   * endpoint.
-   */
+  /** Unlike `host`, `host.server` is the same object for all calls to an endpoint. */
   addServers(servers: Set<object>): void {
     for (const { host } of this.#calls ?? []) servers.add(host.server);
   }
 
-  /** Counts all running calls against the limits of their clients. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }

@@ -11,7 +11,6 @@ import { passesOn } from "./relays.ts";
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
 export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads" | "shareList";
 
-/** A use of one of these methods. */
 export interface InnerUse {
   readonly name: InnerMethod;
   /** The arguments of the method. The author's code may pass any value. */
@@ -20,19 +19,15 @@ export interface InnerUse {
 
 /** All inner calls of one request: the inner calls of its handler, their inner calls, and so on. */
 export interface InnerTree {
-  /** The outermost call. */
   readonly root: Pick<Caller, "ended" | "reason">;
-  /** Number of inner calls that were made. */
   made: number;
   /** The inner calls that have not ended. */
   readonly running: Set<Caller & { cancel(reason: CancelError): void }>;
 }
 
-/** A call whose handler can make inner calls. */
 interface Caller {
   readonly params: Params;
   readonly host: {
-    /** The call whose handler makes this inner call. */
     readonly outer?: Caller;
   };
   readonly ended: boolean;
@@ -43,10 +38,8 @@ interface Caller {
   inner?: InnerCalls;
 }
 
-/** Sends a notification to the client. Returns a promise if the client reads too slowly. */
 type Notify = (method: string, params: Params) => Promise<void> | undefined;
 
-/** The inner calls of one handler. */
 export class InnerCalls {
   readonly tree: InnerTree;
   readonly #call: Caller;
@@ -81,7 +74,6 @@ export class InnerCalls {
     };
   }
 
-  /** Cancels the inner calls that this handler has made. */
   cancel(reason: CancelError): void {
     for (const call of this.tree.running) if (call.host.outer === this.#call) call.cancel(reason);
   }
@@ -94,10 +86,7 @@ export class InnerCalls {
     for (const call of running) call.cancel(reason ?? new CancelError("ended", message));
   }
 
-  /**
-   * Forgets the inner calls of a subscription, which may last for days. Its `allow` and its filters make inner calls for
-   * each notification.
-   */
+  /** For a subscription, which may last for days, and makes inner calls for each notification. */
   forget(): void {
     this.tree.made = 0;
     this.#counts.clear();
@@ -139,7 +128,6 @@ const MAX_END = 2048;
 /** Number of characters of a digest in a key: 132 bits. The client sends each key back. */
 const DIGEST_LENGTH = 22;
 
-/** Returns the inner calls of a handler. */
 export function openInner(call: Caller): InnerCalls {
   return call.inner ??= new InnerCalls(call);
 }

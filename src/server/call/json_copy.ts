@@ -1,8 +1,4 @@
 /**
- * Copies values by way of JSON, if JSON represents them exactly.
- */
-
-/**
  * Returns whether a copy by way of JSON is the same as the original value. Members that are `undefined` count as absent,
  * because code that reads an absent member gets `undefined` too.
  */
@@ -17,7 +13,7 @@ export function isSameJson(data: unknown, copy: unknown): boolean {
   return isPlain && isWhole && Object.entries(data).every(([name, value]) => isSameJson(value, copied.get(name)));
 }
 
-/** Returns a value as JSON text. Returns `undefined` if the value is no JSON, such as a function or a cycle. */
+/** Returns `undefined` if the value is no JSON, such as a function or a cycle. */
 export function toJsonText(data: unknown): string | undefined {
   try {
     return JSON.stringify(data);

@@ -26,7 +26,6 @@ export interface LinkEvents {
   lost?(): void;
 }
 
-/** Reads headers. */
 export type HeaderReader = Pick<Headers, "get">;
 
 /** An HTTP request without credentials, as handlers receive it. */
@@ -37,15 +36,12 @@ export interface SeenRequest {
   toChecks?(principal: Principal | undefined): CallerChecks | undefined;
 }
 
-/**
- * The connection or HTTP exchange from which a message arrived. A transport creates the link, and an era may wrap the
- * link.
- */
+/** A transport creates the link, and an era may wrap the link. */
 export interface Link {
   readonly transport: TransportName;
   /** The running calls of this connection or exchange. A cancellation can refer only to these calls. */
   readonly inFlight: InFlight;
-  /** The account of the client. Looked up on first access. */
+  /** Looked up on first access. */
   readonly account: Account;
   /** The HTTP request that contained the message. `undefined` on other transports. */
   readonly http?: Pick<SeenRequest, "request" | "toChecks">;
@@ -56,10 +52,7 @@ export interface Link {
   readonly principal?: Principal;
   /** Whether the caller has all scopes although it has no principal. Set only for calls by extensions. */
   readonly hasAllScopes?: boolean;
-  /**
-   * Secret id of the session or the connection. All messages with one id come from the same client. `undefined` for an
-   * HTTP exchange without a session.
-   */
+  /** Secret id of the session or the connection. `undefined` for an HTTP exchange without a session. */
   readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;
@@ -67,10 +60,7 @@ export interface Link {
   readonly signal?: AbortSignal;
   /** Whether the server can send messages before the response. */
   readonly streams: boolean;
-  /**
-   * Sends JSON text before the response. Returns a promise if the client reads too slowly. The promise resolves when
-   * the client has read more.
-   */
+  /** Returns a promise if the client reads too slowly, which resolves when the client has read more. */
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
    * Announces that the response will not be sent immediately. After this call, the transport may turn the response into
@@ -82,10 +72,7 @@ export interface Link {
   open(): void;
   /** Closes the response stream without ending the call. Sends `event` first. */
   release(event?: EventFields): void;
-  /**
-   * Tells the platform about work that continues after the response. Without this call, Workers would end the work
-   * together with the response.
-   */
+  /** Announces work after the response, because Workers would end the work together with the response. */
   waitUntil?(work: Promise<unknown>): void;
   /** Called before a handler reads a resource that not every caller may read. `add` adds the resource to a list. */
   onRead?(add: (reads: Reads | undefined) => Reads): void;
@@ -109,13 +96,9 @@ export const RETRY_AFTER = { "retry-after": "1" } as const;
 /** Key under which an error stores headers for its HTTP response. */
 export const REPLY_HEADERS: unique symbol = Symbol();
 
-/** An error that can determine the HTTP status and headers of its response. */
 type Hinted = McpError & { readonly [REPLY_HEADERS]?: Reply["headers"] };
 
-/**
- * Returns the HTTP status and headers for a refusal. The error code of a refusal is -31000 minus the status. Returns
- * `undefined` for any other error.
- */
+/** The error code of a refusal is -31000 minus the status. Returns `undefined` for any other error. */
 export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | undefined {
   const status = -31_000 - error.code;
   const isBusy = status === 429 || status === 503;

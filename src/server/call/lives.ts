@@ -13,15 +13,9 @@ export interface Lives {
   start(isKept?: boolean): void;
   /** Starts all extensions. Rejects if an extension cannot be started. */
   ready(): Promise<void>;
-  /**
-   * Waits until an extension has started. Starts the extension if it is not running, even after a failed start. Rejects
-   * if the extension cannot be started.
-   */
+  /** Starts the extension if it is not running, even after a failed start. Rejects if it cannot be started. */
   until(id: string): Promise<void> | undefined;
-  /**
-   * Returns the object that the server passed to the extension's `start` function, or `undefined` if the extension has
-   * not started.
-   */
+  /** Returns the object that the server passed to `start`, or `undefined` if the extension has not started. */
   find(id: string): object | undefined;
   /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
@@ -37,7 +31,6 @@ export interface Lives {
 export interface WantedTopics {
   readonly key: string;
   readonly topics: readonly string[];
-  /** The context of the subscription. */
   readonly ctx: Context;
 }
 

@@ -27,10 +27,7 @@ export interface ServerLogOptions extends LogOptions {
 /** Sends log messages outside of a call. There is one method per level. */
 export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };
 
-/**
- * Returns a filter that never throws. The filter returns `true` only if `to` returns `true`. Errors that `to` throws
- * are passed to `report`.
- */
+/** The filter never throws, and returns `true` only if `to` does. Errors of `to` are passed to `report`. */
 export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
   return (receiver) => {
     try {
@@ -42,7 +39,6 @@ export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown)
   };
 }
 
-/** Tests whether a client requests log messages of a given level. */
 export function wantsLevel({ logLevel }: ClientInfo, level: LogLevel): boolean {
   return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
 }
@@ -72,7 +68,7 @@ export function toLogger(logger: unknown): string | undefined {
   return typeof logger === "string" ? logger : undefined;
 }
 
-/** Creates a server's log. Each method passes its message to `announce`. */
+/** Each method passes its message to `announce`. */
 export function createServerLog(
   announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
 ): ServerLog {
@@ -81,7 +77,7 @@ export function createServerLog(
   return Object.fromEntries(methods) as ServerLog;
 }
 
-/** Sends one log message. Resolves when the client is ready to receive further messages. */
+/** Resolves when the client is ready to receive further messages. */
 type WriteLog = (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
 
 /** The prototype that all logs share, with a getter for each level. */
@@ -94,10 +90,7 @@ const levels = Object.defineProperties(
   }])),
 );
 
-/**
- * Creates a call's log. Each method passes its message to `write`. A method is created only when a handler reads the
- * property.
- */
+/** Each method passes its message to `write`. A method is created only when a handler reads the property. */
 export function createLog(write: WriteLog): Log {
   return Object.create(levels, { write: { value: write } }); // `levels` has a getter for each level.
 }

@@ -27,10 +27,7 @@ import { lazyWireCheck } from "./lazy_wire_check.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
-/**
- * Key of the methods for which middleware runs. The symbol is global, because middleware may come from another copy of
- * the library.
- */
+/** The symbol is global, because middleware may come from another copy of the library. */
 const METHODS: unique symbol = Symbol.for("mcp.methods");
 
 /**
@@ -92,10 +89,7 @@ export function onlyMethodsAndExtensions(methods: readonly string[], middleware:
   return Object.assign(withName(limited, middleware.name), { [METHODS]: methods });
 }
 
-/**
- * Returns the protocol's methods for which middleware runs. The list is in a function, so that bundlers can remove the
- * list if `onlyMethods` is not used.
- */
+/** The list is in a function, so that bundlers can remove the list if `onlyMethods` is not used. */
 function listMethods(): readonly string[] {
   return [
     ...["initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "resources/list"],
@@ -109,7 +103,6 @@ function toLetters(name: string): string {
   return name.toLowerCase().replace(/[^a-z]|s/g, "");
 }
 
-/** Tests whether middleware runs for a method. */
 export function runsFor(
   middleware: Middleware & { readonly [METHODS]?: readonly string[] },
   method: string,
@@ -122,10 +115,7 @@ export function seesLists(middleware: Middleware & { readonly [METHODS]?: readon
   return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
 }
 
-/**
- * Composes middleware around `last`. The first middleware is the outermost. Checks the result, because a middleware can
- * return a result of its own.
- */
+/** The first middleware is the outermost. Checks the result, because a middleware can return a result of its own. */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,

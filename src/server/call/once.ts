@@ -10,7 +10,6 @@ const encoder = new TextEncoder();
 /** The values of one call. The requests with which the client answers the call's questions share these values. */
 export class OnceValues {
   readonly #stateBytes: number;
-  /** The JSON of each computed value, by key. */
   readonly made: Map<string, string> = new Map();
   readonly #making = new Map<string, Promise<string>>();
 
@@ -19,10 +18,7 @@ export class OnceValues {
     this.#stateBytes = limits.stateBytes;
   }
 
-  /**
-   * Returns a copy of the value. Calls `make` if no value is stored. If `make` fails, the next call of `get` calls
-   * `make` again.
-   */
+  /** Returns a copy of the value. If `make` fails, the next call of `get` calls `make` again. */
   async get(key: string, make: () => unknown): Promise<unknown> {
     const json = this.made.get(key) ?? await (this.#making.get(key) ?? this.#make(key, make));
     return JSON.parse(json);

@@ -1,7 +1,3 @@
-/**
- * The parameters of a path that has no parameters.
- */
-
 /** The `pathParams` of a call at a path without parameters. */
 export function refusePathParams(): never {
   throw new TypeError(

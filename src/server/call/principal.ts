@@ -8,7 +8,7 @@ import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Principal } from "./context.ts";
 import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 
-/** Principals that were already copied. Frozen principals are not copied again. */
+/** Frozen principals are not copied again. */
 const known = new WeakSet<object>();
 
 /**
@@ -92,10 +92,7 @@ function toKind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
 }
 
-/**
- * Returns a copy of a principal that was read before, with the same members, such as the same claims. `change` is another
- * expiry time, if any.
- */
+/** Keeps the same members, such as the same claims. `change` is another expiry time, if any. */
 export function copyPrincipal<P extends Principal>(principal: P, change?: { readonly expiresAt: number }): P {
   const copy = Object.freeze({ ...principal, ...change });
   known.add(copy);
@@ -106,10 +103,7 @@ function refuseContainer(value: object): void {
   if (value instanceof Map || value instanceof Set) throw new Container();
 }
 
-/**
- * Thrown for a value that cannot be frozen. A handler could change the value, which would affect the caller's later
- * requests.
- */
+/** Thrown for a value that cannot be frozen, because a handler could change it for later requests. */
 class Container extends Error {
   override readonly message = "it contains a Map or a Set, which handlers could change; use a list or an object";
 }

@@ -11,7 +11,7 @@ import type { Checked } from "../../core/schema/schema.ts";
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Whether the server accepts the answer only once. See {@linkcode ElicitOptions.singleUse}. */
+  /** Whether the server accepts the answer only once. */
   readonly isSingleUse?: boolean;
   /** Validates and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
@@ -113,10 +113,7 @@ export const FORM = "elicitation.form";
 /** Key under which capabilities store the reason why the server ignores the capability to answer questions. */
 export const WITHHELD: unique symbol = Symbol();
 
-/**
- * Returns a client's capabilities without the capability to answer questions. `reason` completes the error message
- * "Cannot …: ".
- */
+/** `reason` completes the error message "Cannot …: ". */
 export function withholdQuestions(capabilities: ClientCapabilities, reason: string): ClientCapabilities {
   const { elicitation, sampling, roots, ...others } = capabilities;
   return { ...others, ...elicitation || sampling || roots ? { [WITHHELD]: reason } : {} };

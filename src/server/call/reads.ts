@@ -87,17 +87,15 @@ export function isForNobody(reads: Reads): boolean {
   return typeof reads === "string" ? reads === UNKNOWN_CALLER : reads.includes(CALLER + UNKNOWN_CALLER);
 }
 
-/** Sets the resources that an earlier run of the call's handler has read. */
 export function setReads(call: Call, reads: Reads): void {
   call.reads = reads;
 }
 
-/** Tests whether a value lists the resources that a handler has read. */
 export function isReads(value: unknown): value is Reads {
   return typeof value === "string" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
 }
 
-/** Adds all resources of `more` to `reads`. Returns `reads` itself if nothing changes. */
+/** Returns `reads` itself if nothing changes. */
 export function joinReads(reads: Reads | undefined, more: Reads, caller: string): Reads | undefined {
   if (typeof more === "string") return typeof reads === "string" ? reads : more;
   return more.reduce<Reads | undefined>((reads, uri) => addRead(reads, { uri, caller }), reads);

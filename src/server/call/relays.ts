@@ -6,7 +6,6 @@
 
 const relays = new WeakSet<object>();
 
-/** A call, which may be an inner call. */
 interface Inner<C> {
   readonly host: { readonly outer?: C };
 }
@@ -16,7 +15,6 @@ export function markRelay(call: object): void {
   relays.add(call);
 }
 
-/** Returns whether `call` makes its inner call for the client. */
 export function isRelay(call: object): boolean {
   return relays.has(call);
 }

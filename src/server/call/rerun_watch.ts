@@ -13,7 +13,6 @@ import type { Clock } from "../../core/timers.ts";
 export interface RepeatedWork {
   /** Method and handler name of the call, such as `tools/call "order"`. */
   readonly place: string;
-  /** Key of the question. */
   readonly key: string;
   /** Descriptions of the work, such as `logs a message`. */
   readonly work: readonly string[];
@@ -21,28 +20,20 @@ export interface RepeatedWork {
 
 /** The work that a handler has done since the handler started, or since the client's last answer. */
 export interface Stretch {
-  /** Descriptions of the work, such as `logs a message`. */
   readonly work: Set<string>;
-  /**
-   * Start time in milliseconds. `RerunWatch` adds the duration of each `ctx.once` call, because work inside `ctx.once`
-   * is not repeated.
-   */
+  /** Start time in milliseconds, plus the duration of each `ctx.once` call, whose work is not repeated. */
   since: number;
   /** Number of `ctx.once` calls that are running. */
   kept: number;
 }
 
-/** The properties of a call that `RerunWatch` uses. */
 interface Watched {
   stretch?: Stretch;
   readonly method: string;
   readonly params: Params;
 }
 
-/**
- * If a handler runs for at least this many milliseconds before a question, the work is reported even if it has no side
- * effects.
- */
+/** Milliseconds before a question from which the work is reported even without side effects. */
 const SLOW_MS = 100;
 
 /** Maximum number of reports per server. The server remembers the reports, so that no report is repeated. */
@@ -56,7 +47,6 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
     "this work when the answer arrives; do the work after the last question, or store its result with ctx.once(key, make)";
 }
 
-/** Detects repeated work in all calls of a server in development. */
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
@@ -68,7 +58,6 @@ export class RerunWatch {
     this.#onRepeat = onRepeat;
   }
 
-  /** Starts a new record of a call's work. */
   begin(call: Watched): void {
     call.stretch = { work: new Set(), since: this.#clock.now(), kept: 0 };
   }

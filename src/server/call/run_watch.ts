@@ -6,7 +6,6 @@ import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Clock } from "../../core/timers.ts";
 import { toPlace } from "./ignored_questions.ts";
 
-/** Receives the reports of a {@linkcode RunWatch}. */
 export interface RunReports {
   /** Called with a warning. Warnings of the same kind about the same handler are reported only once. */
   warn(text: string): void;
@@ -16,7 +15,6 @@ export interface RunReports {
   block?(ms: number): void;
 }
 
-/** The properties of a call that `RunWatch` uses. */
 interface WatchedCall {
   watched?: WatchedRun;
   readonly method: string;
@@ -31,19 +29,16 @@ const BLOCKING_MS = 50;
 /** Maximum number of warnings per server. The server remembers the warnings, so that no warning is repeated. */
 const MAX_WARNINGS = 1000;
 
-/** Watches all handlers of a server in development. */
 export class RunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #reports: RunReports;
   readonly #given = new BoundedMap<string, void>({ full: "refuse", max: MAX_WARNINGS });
 
-  /** `clock` measures the duration of synchronous work. */
   constructor(clock: Pick<Clock, "now">, reports: RunReports) {
     this.#clock = clock;
     this.#reports = reports;
   }
 
-  /** Runs a call, and measures the synchronous part of its handler. */
   run(call: WatchedCall, run: () => Result | Promise<Result>): Result | Promise<Result> {
     const place = toPlace(call);
     call.watched = { time: (run) => this.#time(place, run) };
@@ -75,8 +70,6 @@ export class RunWatch {
   }
 }
 
-/** The record of one run of a handler. */
 export interface WatchedRun {
-  /** Runs the synchronous part of the handler, and measures its duration. */
   readonly time: <T>(run: () => T) => T;
 }

@@ -32,7 +32,6 @@ export interface ScopeComparison {
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
 }
 
-/** Tests whether `scopes` equals {@linkcode allScopes}. */
 export function isAllScopes(scopes: readonly unknown[]): boolean {
   return scopes.length === 1 && scopes[0] === allScopes[0];
 }
@@ -42,7 +41,7 @@ export function isScope(value: unknown): value is string {
   return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
 }
 
-/** Validates a handler's `scopes` option. Returns `undefined` if the handler requires no scopes. */
+/** Returns `undefined` if the handler requires no scopes. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
   if (Array.isArray(scopes) && Array.from(scopes).every(isScope)) {
     return scopes.length ? Object.freeze([...scopes]) : undefined;
@@ -66,7 +65,7 @@ export function isGranted(
   return transport === "stdio" || transport === "memory" || hasAllScopes === true;
 }
 
-/** Tests whether a principal has all required scopes. A principal without a `scopes` field has no scopes. */
+/** A principal without a `scopes` field has no scopes. */
 export function covers(
   auth: ScopeComparison | undefined,
   principal: Principal,
@@ -102,10 +101,7 @@ export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: 
   );
 }
 
-/**
- * Tests whether `error` states that the caller lacks scopes. The error code alone is not sufficient, because a refusal
- * by `admit` can have the same code.
- */
+/** The error code alone is not sufficient, because a refusal by `admit` can have the same code. */
 export function isScopeError(error: McpError): boolean {
   return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
 }

@@ -4,10 +4,7 @@
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Cipher } from "./cipher.ts";
 
-/**
- * Options of a sealer. The realm prevents a server from opening values that another server has sealed with the same
- * secret.
- */
+/** The realm prevents a server from opening values that another server has sealed with the same secret. */
 export interface SealerOptions {
   /** A secret, or a list of secrets that begins with the newest secret. Defaults to a random key. */
   readonly secret?: string | readonly string[];
@@ -23,17 +20,12 @@ export interface SealerOptions {
 export class Sealer {
   /** Whether other processes can open the values that this process seals. */
   readonly isShared: boolean;
-  /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
   readonly #cipher: LazyModule<Cipher>;
   /** Whether the server has warned of a value that was sealed with another secret. */
   hasWarned = false;
 
-  /**
-   * Validates the secrets.
-   *
-   * @throws {TypeError} if a secret has fewer than 32 characters, because a short secret could be guessed.
-   */
+  /** @throws {TypeError} if a secret has fewer than 32 characters, because a short secret could be guessed. */
   constructor({ secret, realm }: SealerOptions) {
     this.realm = realm;
     const secrets = secret === undefined ? [] : readSecrets(secret);
@@ -46,18 +38,12 @@ export class Sealer {
     this.#cipher = new LazyModule(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
   }
 
-  /**
-   * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
-   * the text.
-   */
+  /** The text has letters, digits, `-` and `_`. Only `open` with the same `purpose` can open the text. */
   async seal(purpose: string, value: unknown): Promise<string> {
     return await (this.#cipher.loaded ?? await this.#cipher.load()).seal(purpose, value);
   }
 
-  /**
-   * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed by another server or for another
-   * purpose.
-   */
+  /** Returns `undefined` if the text was changed, or was sealed by another server or for another purpose. */
   async open(purpose: string, text: string): Promise<unknown> {
     return await (this.#cipher.loaded ?? await this.#cipher.load()).open(purpose, text);
   }

@@ -5,7 +5,6 @@
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Question } from "./question.ts";
 
-/** Passes what a run sends to the client through the output guards. */
 export interface SentGuard {
   /** Passes a question through the guards, and then to `ask`. */
   ask(question: Question, ask: (question: Question) => Promise<unknown>): Promise<unknown>;

@@ -6,7 +6,6 @@ import type { Call } from "./call.ts";
 import type { ReadSession } from "./context.ts";
 import { isSameJson, toJsonText } from "./json_copy.ts";
 
-/** The server options that concern session data. */
 export interface SessionOptions {
   /** Computes a JSON value that is stored with a client's session. */
   readonly sessionData?: (call: Call) => unknown;
@@ -18,7 +17,7 @@ export interface SessionOptions {
 const MAX_DATA = 2048;
 
 /**
- * Computes the value of a session. Returns a frozen copy, because all requests in the session share the value.
+ * Returns a frozen copy, because all requests in the session share the value.
  *
  * @throws {TypeError} if the value is a promise, is not JSON, or is too long.
  */
@@ -36,12 +35,12 @@ export function readSessionData({ sessionData }: SessionOptions, call: Call): un
   throw refuse("a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans");
 }
 
-/** Computes the value for a call without a session. Calls the server's `sessionData` function only once per call. */
+/** Calls the server's `sessionData` function only once per call. */
 export function readCallData(core: SessionOptions, call: Call): unknown {
   return (call.data ??= [readSessionData(core, call)])[0];
 }
 
-/** Returns a function that creates `ctx.session` for a call. `find` returns the session value of a call. */
+/** `find` returns the session value of a call. */
 export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {
     if (given === undefined || given === core.sessionData) return find(call) as never; // The cast is safe, because `sessionData` returned the value.
@@ -51,7 +50,6 @@ export function createSessionReader(core: SessionOptions, find: (call: Call) => 
   };
 }
 
-/** Freezes a JSON value and all values inside it. */
 export function freezeJson<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freezeJson);
   return value;

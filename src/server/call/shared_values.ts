@@ -3,12 +3,8 @@
  */
 import type { Account } from "../capacity/account.ts";
 
-/** A JSON value with its version. */
 export interface SharedValue {
-  /**
-   * The value. `undefined` if this server cannot open the value, because the stored text was changed, or was sealed
-   * with another secret.
-   */
+  /** `undefined` if the stored text was changed, or was sealed with another secret. */
   readonly value: unknown;
   readonly version: string;
 }
@@ -40,10 +36,7 @@ export interface SharedValues {
   ): Promise<string | undefined>;
   /** Removes a value. Resolves to `false` if `version` does not match the stored version. */
   delete(key: string, version?: string): Promise<boolean>;
-  /**
-   * Runs `run` after all earlier functions that were queued for the same key. The server waits for queued functions
-   * before it closes.
-   */
+  /** Runs `run` after all earlier functions for the same key. The server waits for them before it closes. */
   queue<T>(key: string, run: () => Promise<T>): Promise<T>;
   /**
    * Runs `run`. If the store fails, reports the failure of `operation` to the observer, and resolves to `undefined`.

@@ -6,7 +6,7 @@ import { quote } from "../../core/protocol/errors.ts";
 import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
 
 /**
- * Returns the decision of a function that may be asynchronous. `asked` names the function, such as `allow`.
+ * `asked` names the function, such as `allow`.
  *
  * @throws {TypeError} if the decision is neither `true` nor `false`. If the function is asynchronous, the returned
  * promise rejects with this error.
@@ -18,11 +18,7 @@ export function readVerdict(decided: unknown, asked: string): boolean | Promise<
     : readSyncVerdict(decided, asked);
 }
 
-/**
- * Returns the decision of a function that must be synchronous.
- *
- * @throws {TypeError} if the decision is neither `true` nor `false`.
- */
+/** @throws {TypeError} if the decision is neither `true` nor `false`. */
 export function readSyncVerdict(decided: unknown, asked: string): boolean {
   if (typeof decided === "boolean") return decided;
   throw new TypeError(`Cannot use the result of ${asked}: it is ${toKind(decided)}; return true or false`);

@@ -3,21 +3,14 @@
  */
 import type { Sealer } from "./sealer.ts";
 
-/**
- * The current format version. Each sealed value contains its version, so that a server with another format version
- * rejects the value.
- */
+/** Each sealed value contains its version, so that a server with another format version rejects the value. */
 export const VERSION = 1;
 
-/** Seals a JSON value together with the current version. */
 export async function sealVersioned(sealer: Sealer, purpose: string, value: unknown): Promise<string> {
   return await sealer.seal(purpose, [VERSION, value]);
 }
 
-/**
- * Opens a sealed value. Returns `undefined` if the text was changed, comes from another server, or has an unknown
- * version.
- */
+/** Returns `undefined` if the text was changed, comes from another server, or has an unknown version. */
 export async function openVersioned(sealer: Sealer, purpose: string, text: string): Promise<unknown> {
   const opened = await sealer.open(purpose, text);
   if (Array.isArray(opened) && opened[0] === VERSION) return opened[1];

@@ -77,7 +77,6 @@ function isTextBlock(block: unknown): boolean {
   return true;
 }
 
-/** A list, for error messages. */
 export interface CheckedList {
   readonly method: string;
   /** The code that returned the entries, such as `of "note://{id}"`. */

@@ -91,7 +91,6 @@ export interface PotOptions {
   readonly evictsLargest?: boolean;
 }
 
-/** Starts a call that has waited for a slot. */
 export type Start = () => void;
 
 /** Releases the resource of a holding that is evicted. Returns `false` if the resource is in use. */
@@ -106,7 +105,6 @@ export class Pot {
   readonly perTenant: number;
   /** Index of this pot in each account's list of amounts. */
   readonly index: number;
-  /** The amount that all clients together use. */
   used = 0;
   /** The part of the total without the reserve. Every client may use this part. */
   readonly common: number;
@@ -140,7 +138,7 @@ export class Pot {
     this.#evictsLargest = options.evictsLargest ?? false;
   }
 
-  /** Charges an amount to a client. Returns `false` if there is no room. */
+  /** Returns `false` if there is no room. */
   charge(account: Account, amount = 1): boolean {
     if (!this.makeRoom(account, amount)) return false;
     this.add(account, amount);
@@ -148,8 +146,8 @@ export class Pot {
   }
 
   /**
-   * Charges an amount until the returned holding ends. Eviction calls `drop`, which releases the resource. Without
-   * `drop`, the amount cannot be evicted. Returns `undefined` if there is no room.
+   * Charges an amount until the returned holding ends. Without `drop`, the amount cannot be evicted. Returns
+   * `undefined` if there is no room.
    */
   keep(account: Account, amount: number, drop?: Drop): Holding | undefined {
     if (!this.charge(account, amount)) return;
@@ -167,21 +165,17 @@ export class Pot {
     account.change(this, -amount);
   }
 
-  /** Tests whether the shares of the client, the client's network and the tenant have room for an amount. */
   hasShare(account: Account, amount = 1): boolean {
     return !account.findExceeded(this, amount);
   }
 
-  /** Tests whether the total has room for an amount that a client takes. Only a small client may use the reserve. */
+  /** Only a small client may use the reserve. */
   hasRoom(account: Account, amount = 1, used: number = this.used + amount): boolean {
     return used <= this.common ||
       used <= this.total && (account.isSmall(this, amount) || this.#isCache && account.key === undefined);
   }
 
-  /**
-   * Evicts holdings until there is room for an amount. If there is still no room, reports the limit to the observer and
-   * returns `false`.
-   */
+  /** Evicts holdings until there is room. If there is still no room, reports the limit and returns `false`. */
   makeRoom(account: Account, amount: number): boolean {
     for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);
@@ -194,7 +188,6 @@ export class Pot {
     }
   }
 
-  /** Reports to the observer that this pot or a share is full. */
   reach(account: Account, limitName: string = this.#limitName): void {
     this.#accounts.server.observing?.reach(limitName, account.key);
   }
@@ -213,8 +206,7 @@ export class Pot {
     if (own?.delete(holding) && !own.size) this.#losable.delete(holding.root);
   }
 
-  // Evicts a holding to make room in the total for an amount that a client takes. Returns whether a holding was
-  // evicted.
+  // Evicts a holding to make room in the total. Returns whether a holding was evicted.
   #dropFor(account: Account, amount: number): boolean {
     const { root } = account;
     const wanted = root.amount(this) + amount;
@@ -259,7 +251,6 @@ export class Pot {
 
 /** An amount that is charged to a client. */
 export class Holding {
-  /** The account of the client or of the client's network. See {@linkcode Account.root}. */
   root: Account;
   account: Account;
   #amount: number;
@@ -281,7 +272,6 @@ export class Holding {
     return this.#amount;
   }
 
-  /** Marks the holding as the most recently used holding. */
   touch(): void {
     if (!this.#isOpen) return;
     this.#pot.remove(this);
@@ -305,7 +295,7 @@ export class Holding {
     this.#insert();
   }
 
-  /** Increases the amount. Returns `false` if there is no room, or if the holding has ended or was evicted. */
+  /** Returns `false` if there is no room, or if the holding has ended or was evicted. */
   grow(amount: number): boolean {
     if (!this.#isOpen || !this.#pot.makeRoom(this.account, amount) || !this.#isOpen) return false;
     this.add(amount);
@@ -345,10 +335,7 @@ export class Holding {
  * address if it has no principal, or otherwise by its connection.
  */
 export class Account {
-  /**
-   * Key of the client, network or tenant, such as `principal ada`. `undefined` if the client has neither a principal
-   * nor a known address.
-   */
+  /** Such as `principal ada`. `undefined` if the client has neither a principal nor a known address. */
   readonly key?: string;
   /** The tenant whose limits also apply to the client. Set if the server's path has parameters. */
   readonly tenant?: string;
@@ -357,9 +344,8 @@ export class Account {
   #waiting?: Map<Start, Account>;
   // Bound: one per pot.
   #amounts?: number[];
-  /** The sum of the amounts in all pots. */
   #sum = 0;
-  /** This account, and the accounts that include this account. Set while an amount is charged. */
+  /** Set while an amount is charged. */
   #nodes?: readonly Account[];
   #room?: PromiseWithResolvers<void>;
 
@@ -375,10 +361,7 @@ export class Account {
     return this.#limit === ofTenant;
   }
 
-  /**
-   * The account that is compared with the accounts of other clients: the account of the client's network, of the
-   * client, or of all unknown clients.
-   */
+  /** The account that is compared: of the client's network, of the client, or of all unknown clients. */
   get root(): Account {
     return this.#all.toRoot(this.#listNodes());
   }
@@ -389,10 +372,7 @@ export class Account {
     return root.key ?? root;
   }
 
-  /**
-   * The client's calls that wait for a slot, oldest first. The value of each entry is the account to which the call is
-   * charged.
-   */
+  /** The calls that wait, oldest first. The value of each entry is the account to which the call is charged. */
   get waiting(): Map<Start, Account> {
     return this.#toClient().#waiting ??= new Map();
   }
@@ -402,18 +382,16 @@ export class Account {
     return !this.#all.running.hasShare(this);
   }
 
-  /** Takes one of the client's slots for a running call. */
   start(): void {
     this.#all.running.add(this);
   }
 
-  /** Releases the slot of a call that has ended. */
   finish(): void {
     this.#all.running.give(this);
     this.signalRoom();
   }
 
-  /** Charges a new call and its bytes. Returns `false` if the tenant's calls or the memory have reached a limit. */
+  /** Returns `false` if the tenant's calls or the memory have reached a limit. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
     if (this.tenant !== undefined && !ofTenants.charge(this)) return false;
@@ -422,37 +400,31 @@ export class Account {
     return false;
   }
 
-  /** Charges a running call and its bytes, without checking limits. */
+  /** Does not check limits. */
   charge(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.add(this);
     this.#all.memory.add(this, bytes);
   }
 
-  /** Releases a call and its bytes. */
   leave(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.give(this);
     this.free(bytes);
   }
 
-  /** Bytes of memory that the server uses for clients. */
   get memory(): Pot {
     return this.#all.memory;
   }
 
-  /** Charges bytes of memory. Returns `false` if there is no room. */
+  /** Returns `false` if there is no room. */
   hold(bytes: number): boolean {
     return this.#all.memory.charge(this, bytes);
   }
 
-  /**
-   * Charges bytes of memory that can be evicted. Eviction calls `drop`, which frees the bytes. Returns `undefined` if
-   * there is no room.
-   */
+  /** Charges bytes of memory that can be evicted. Returns `undefined` if there is no room. */
   keep(bytes: number, drop: Drop): Holding | undefined {
     return this.#all.memory.keep(this, bytes, drop);
   }
 
-  /** See {@linkcode Accounts.pot}. */
   pot(options: PotOptions): Pot {
     return this.#all.pot(options);
   }
@@ -468,10 +440,7 @@ export class Account {
     this.signalRoom();
   }
 
-  /**
-   * Charges a new stream, socket or subscription until the returned holding ends. Returns `undefined` if a limit is
-   * reached.
-   */
+  /** Charges a stream, socket or subscription until the returned holding ends. Returns `undefined` at a limit. */
   openStream(drop: Drop): Holding | undefined {
     return this.#all.streams.keep(this, 1, drop);
   }
@@ -481,25 +450,18 @@ export class Account {
     return (this.#toClient().#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /**
-   * Resolves the promise of {@linkcode untilRoom}. Call this method when a call or another resource of this client has
-   * ended.
-   */
+  /** Resolves the promise of {@linkcode untilRoom}. Call when a call or another resource of this client has ended. */
   signalRoom(): void {
     const client = this.#toClient();
     client.#room?.resolve();
     client.#room = undefined;
   }
 
-  /** Returns the amount that this account uses of a pot. */
   amount(pot: Pot): number {
     return this.#counting().#amounts?.[pot.index] ?? 0;
   }
 
-  /**
-   * Returns this account, or the account that includes this account, whose limit another amount would exceed. Returns
-   * `undefined` if no limit would be exceeded.
-   */
+  /** Returns this account, or an account that includes it, whose limit another amount would exceed, if any. */
   findExceeded(pot: Pot, amount: number): Account | undefined {
     for (const node of this.#listNodes()) {
       if (node.amount(pot) + amount > node.#limit(pot, node, amount)) return node;
@@ -514,12 +476,10 @@ export class Account {
     return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
   }
 
-  /** Tests whether this account is `account`, or is included in `account`. */
   isPartOf(account: Account): boolean {
     return this.#listNodes().includes(account);
   }
 
-  /** Adds to the amounts that this account, and all accounts that include this account, use of a pot. */
   change(pot: Pot, amount: number): void {
     for (const node of this.#listNodes(true)) node.#add(pot.index, amount);
   }
@@ -558,10 +518,7 @@ export class Account {
   }
 }
 
-/**
- * Returns the maximum amount that an account may use of a pot. `amount` is the amount that the account is about to
- * take.
- */
+/** Returns the maximum amount that an account may use of a pot, if it is about to take `amount`. */
 type Limit = (pot: Pot, account: Account, amount: number) => number;
 
 /**
@@ -580,10 +537,8 @@ interface AccountOptions {
   readonly limit?: Limit;
 }
 
-/** The parts of the server that accounts use. */
 export interface AccountHost {
   readonly limits: Bounds;
-  /** Reports that a client has reached a limit. */
   readonly observing?: { reach(limit: string, client?: string): void };
 }
 
@@ -593,14 +548,10 @@ export class Accounts {
   readonly server: AccountHost;
   /** The pots, keyed by `name` and `of`. */
   readonly pots: Map<string, Pot> = new Map();
-  /** Bytes of memory that the server uses for clients. */
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
   readonly streams: Pot;
-  /**
-   * Running calls. Calls that already have one of the client's slots, and wait for one of the process's slots, are
-   * included.
-   */
+  /** Calls that have one of the client's slots, and wait for one of the process's slots, are included. */
   readonly running: Pot;
   /** Running and waiting calls. Counted only if the server's path has parameters. */
   readonly ofTenants: Pot;
@@ -638,7 +589,7 @@ export class Accounts {
     this.ofTenants = this.pot({ name: "perTenant.running", total: Infinity, perTenant: perTenant.running });
   }
 
-  /** Returns the pot with this `name` and `of`. Creates the pot if necessary. */
+  /** Creates the pot if necessary. */
   pot(options: PotOptions): Pot {
     const { name, of } = options;
     const key = of === undefined ? name : `${name} ${of}`;
@@ -659,10 +610,7 @@ export class Accounts {
     return known ?? new Account(this, key, { tenant, limit: tenant === undefined ? ofClient : unlimited });
   }
 
-  /**
-   * Lists an account and the accounts that include this account. The root is the last account in the list before the
-   * tenant's account.
-   */
+  /** The root is the last account in the list before the tenant's account. */
   listNodes(account: Account): readonly Account[] {
     const { key, tenant } = account;
     const nodes = [account];
@@ -681,12 +629,10 @@ export class Accounts {
     return nodes[nodes.length - (nodes[0].tenant === undefined ? 1 : 2)];
   }
 
-  /** Stores an account to which an amount is charged. */
   remember(account: Account): void {
     if (account.key !== undefined) this.known.set(toId(account.key, account.tenant), account);
   }
 
-  /** Removes an account to which no amount is charged. */
   forget({ key, tenant }: Account): void {
     if (key !== undefined) this.known.delete(toId(key, tenant));
   }
@@ -706,10 +652,7 @@ function toId(key: string, tenant: string | undefined): string {
   return tenant === undefined ? key : `at ${tenant} ${key}`;
 }
 
-/**
- * Returns the key of the /56 network for the key of an IPv6 address, which contains the address's /64 network. Returns
- * `undefined` for any other key.
- */
+/** Returns the key of the /56 network of an IPv6 address, or `undefined` for any other key. */
 export function toNetwork(key: string): string | undefined {
   const [, start, last] = /^peer ((?:[0-9a-f]+:){3})([0-9a-f]+)$/.exec(key) ?? [];
   return start && `network ${start}${(parseInt(last, 16) >> 8).toString(16)}00`;

@@ -7,7 +7,6 @@ import type { Sweep, Ticker } from "../../core/timers.ts";
 
 export type Amounts = readonly (readonly [pot: Pot, amount: number])[];
 
-/** Options of {@linkcode Charges.keep}. */
 export interface ChargeOptions {
   /** Milliseconds after which the charge expires. By default, the charge never expires. */
   readonly ttlMs?: number;
@@ -24,7 +23,6 @@ export interface Charging {
   readonly ticker: Ticker;
 }
 
-/** See {@linkcode Charges.keep}. */
 export function keep(
   { state, ticker }: Charging,
   account: Account,
@@ -34,7 +32,6 @@ export function keep(
   return state.slot(Charges, () => new Charges(ticker)).keep(account, amounts, options);
 }
 
-/** The charges of one server. */
 export class Charges {
   readonly #ticker: Ticker;
   /** The charges that expire, keyed by the time at which they expire, in milliseconds of the monotonic clock. */
@@ -73,7 +70,7 @@ export class Charges {
     return charge;
   }
 
-  /** Ends a charge after `ttlMs` milliseconds. Returns the charges that expire at the same time. */
+  /** Returns the charges that expire at the same time. */
   expireIn(ttlMs: number, charge: Charge): Set<Charge> {
     const now = this.#ticker.clock.now();
     // Round the time up, so that the ledger contains few different times.
@@ -104,12 +101,11 @@ export class Charge {
     this.#drop = drop;
   }
 
-  /** The account to which the amounts are charged. */
   get account(): Account {
     return this.#holdings[0].account;
   }
 
-  /** Charges a further amount of each pot. Returns `false` without a change if one of the pots has no room. */
+  /** Returns `false` without a change if one of the pots has no room. */
   grow(amount: number): boolean {
     for (const [at, holding] of this.#holdings.entries()) {
       if (holding.grow(amount)) continue;
@@ -119,7 +115,7 @@ export class Charge {
     return true;
   }
 
-  /** Changes the amount of each pot. Returns `false` without a change if one of the pots has no room. */
+  /** Returns `false` without a change if one of the pots has no room. */
   resize(amount: number): boolean {
     const more = amount - this.#holdings[0].amount;
     if (more > 0) return this.grow(more);
@@ -136,28 +132,24 @@ export class Charge {
     this.#expiring = this.#charges.expireIn(ttlMs, this);
   }
 
-  /** Marks the amounts as used by the client with `account`. See {@linkcode Holding.use}. */
+  /** Marks the amounts as used by the client with `account`. */
   use(account: Account): void {
     for (const holding of this.#holdings) holding.use(account);
   }
 
-  /** Releases the resource and the amounts. */
   expire(): void {
     this.#drop?.();
     this.end();
   }
 
-  /**
-   * Releases the resource and the amounts of all pots, because one of the pots needs the room. Returns `false` if the
-   * resource is in use.
-   */
+  /** Called because one of the pots needs the room. Returns `false` if the resource is in use. */
   lose(): boolean {
     if (!this.#drop?.()) return false;
     this.end();
     return true;
   }
 
-  /** Releases the amounts. Does nothing if they have already been released. */
+  /** Does nothing if they have already been released. */
   end(): void {
     this.#expiring?.delete(this);
     for (const holding of this.#holdings) holding.end();

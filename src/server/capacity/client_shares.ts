@@ -18,17 +18,14 @@ export class ClientShares {
     this.#max = total < 4 ? total : Math.ceil(total * 0.75);
   }
 
-  /** Whether the client may use another place. */
   hasRoom(client: unknown): boolean {
     return client === undefined || (this.#used.get(client) ?? 0) < this.#max;
   }
 
-  /** Counts another place of the client. */
   add(client: unknown): void {
     this.#used.set(client, (this.#used.get(client) ?? 0) + 1);
   }
 
-  /** Releases a place of the client. */
   remove(client: unknown): void {
     const left = (this.#used.get(client) ?? 1) - 1;
     if (left) this.#used.set(client, left);

@@ -20,16 +20,13 @@ export class FairQueue<T> {
     else this.#items.set(client, new Set([item]));
   }
 
-  /** Removes an item before its turn. Does nothing if the item is not in the queue. */
+  /** Does nothing if the item is not in the queue. */
   delete(client: unknown, item: T): void {
     const own = this.#items.get(client);
     if (own?.delete(item) && !own.size) this.#items.delete(client);
   }
 
-  /**
-   * Removes and returns the item whose turn it is. Skips each client whose oldest item is not ready. Returns `undefined`
-   * if no item is left or ready.
-   */
+  /** Skips each client whose oldest item is not ready. Returns `undefined` if no item is left or ready. */
   dequeue(isReady?: (item: T) => boolean): T | undefined {
     for (const [client, own] of this.#items) {
       const [first] = own;

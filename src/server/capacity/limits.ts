@@ -234,7 +234,6 @@ export type Bounds = Limits & FixedLimits;
 /** Any part of {@linkcode Bounds}. Omitted bounds keep their defaults. */
 export type BoundOptions = { readonly [group in keyof Bounds]?: Partial<Bounds[group]> };
 
-/** Default limits. */
 export const LIMITS: Limits = {
   request: {
     bodyBytes: 4 * 1024 * 1024,
@@ -282,10 +281,7 @@ export interface TestLimits extends LimitOptions {
   readonly [OTHER_BOUNDS]?: BoundOptions;
 }
 
-/**
- * Merges the given limits with the defaults. Throws if the limits or a group are not an object, if a name is unknown,
- * or if a value is invalid.
- */
+/** Throws if the limits or a group are not an object, if a name is unknown, or if a value is invalid. */
 export function readLimits(changes: TestLimits = {}): Bounds {
   checkOptions("create a server", { limits: changes }, { names: { limits: KNOWN } });
   // The cast is safe, because the defaults contain all names, and the check has rejected unknown names.
@@ -304,7 +300,6 @@ function findHeartbeatProblem(value: unknown): string | undefined {
   return findProblem(value) ?? short;
 }
 
-/** The remedy for bounds that no option changes. */
 const FIXED = "this bound is fixed; remove it";
 
 const groups: readonly (readonly [string, object])[] = Object.entries(LIMITS);

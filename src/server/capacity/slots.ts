@@ -10,7 +10,6 @@ export interface SlotPots {
   readonly waiting: Pot;
 }
 
-/** An operation that waits for a slot. */
 interface Waiting {
   readonly account: Account;
   /** Whether this is the first operation of a request, which counts towards the limit on waiting requests. */
@@ -38,7 +37,7 @@ export class Slots {
     return this.#slots.hasShare(account) && this.#slots.hasRoom(account);
   }
 
-  /** Takes a slot. Call only if {@linkcode isFree} returns `true`. */
+  /** Call only if {@linkcode isFree} returns `true`. */
   acquire(account: Account): void {
     this.#slots.add(account);
   }

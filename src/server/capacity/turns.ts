@@ -10,16 +10,14 @@ import { bun, deno, node } from "../../core/runtime.ts";
 export interface Turn {
   /** Settles when the turn starts, or when `leave` is called. */
   readonly begun: Promise<void>;
-  /** Leaves the queue. Does nothing if the turn has started. */
+  /** Does nothing if the turn has started. */
   readonly leave: () => void;
 }
 
 /**
- * The turns of requests with expensive steps.
- *
  * A turn can have two steps, such as parsing and running. Call {@linkcode Turns.pause} between them, and {@linkcode
- * Turns.end} after the last step. After a long step, the event loop serves other requests for half as long as the
- * step took.
+ * Turns.end} after the last step. After a long step, the event loop serves other requests for half as long as the step
+ * took.
  */
 export class Turns {
   readonly #waiting = new FairQueue<() => void>();
@@ -32,16 +30,12 @@ export class Turns {
    */
   #isRunning = false;
   #hasPaused = false;
-  /**
-   * Time in milliseconds at which the current step started. In a series of short steps, the time at which the first
-   * step started.
-   */
+  /** Time in milliseconds at which the current step, or the series of short steps, started. */
   #since = 0;
   #pausedUntil = 0;
-  /** Starts the second step of a paused turn. */
   #resume?: () => void;
 
-  /** Queues a request for its turn. The queue serves the clients round robin. */
+  /** The queue serves the clients round robin. */
   enqueue(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     // Do not queue on Workers, because a timer there ends with its request, so that a request cannot wait for the timer
@@ -60,10 +54,7 @@ export class Turns {
     return { begun, leave: () => {} };
   }
 
-  /**
-   * Ends the first step of the turn. If other requests are served before the second step, returns a promise that
-   * settles when the second step can start.
-   */
+  /** Returns a promise that settles when the second step can start, if other requests are served before. */
   pause(): Promise<void> | undefined {
     if (!this.#isRunning || this.#isShort()) return;
     this.#isRunning = false;

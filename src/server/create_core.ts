@@ -22,7 +22,7 @@ import type { ServerOptions } from "./options.ts";
 /** The options of a server without its handlers. The servers of all concrete paths share these options. */
 export type CommonOptions = Unlayered<Omit<ServerOptions, "handlers">>;
 
-/** Connects a server to its store. Returns `undefined` if the server has no store. */
+/** Returns `undefined` if the server has no store. */
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
 
 /** Loaded on demand, because few servers have the option `admit`. */
@@ -40,7 +40,7 @@ function findProblem({ secret }: CommonOptions, isSealed: boolean): TypeError | 
   );
 }
 
-/** Creates the core of a server. Throws if an option is invalid. */
+/** Throws if an option is invalid. */
 export function createCore(
   options: CommonOptions,
   { share, ...own }: Pick<Core, "ticker" | "state" | "sealer"> & { readonly share: Share },
@@ -87,19 +87,13 @@ export function createCore(
   return core;
 }
 
-/**
- * Adds `added` to the observers from the options. Changes `core.observer` in place, because other parts of the server
- * refer to this object.
- */
+/** Changes `core.observer` in place, because other parts of the server refer to this object. */
 export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
   Object.assign(core.observer, combineObservers([observer, added].flat()));
   core.observing = createObserving(core);
 }
 
-/**
- * Reads the option `auth`. Throws if the value has no `authenticate()` method. The HTTP authenticator checks the other
- * members.
- */
+/** Throws if the value has no `authenticate()` method. The HTTP authenticator checks the other members. */
 function readAuth({ auth }: CommonOptions): Authentication | undefined {
   if (auth === undefined) return;
   const read = typeof auth === "function"
@@ -114,9 +108,6 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
   );
 }
 
-/**
- * Reports an unexpected error to the observer, and returns the error for the client, which contains only an error id.
- */
 function report(core: Core, error: unknown, { method, subject, isUnawaited }: FaultPlace = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
   const event = { id, error, server: core.info.name, method, subject, ...isUnawaited && { isUnawaited } };

@@ -7,10 +7,7 @@ import type { Handler } from "./visibility/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { toSelectionKey } from "./visibility/registry.ts";
 
-/**
- * The servers of the concrete paths, if a server's path has parameters. A handler that is added to the server is added
- * to these servers too.
- */
+/** The servers of the concrete paths. A handler that is added to the server is added to these servers too. */
 export interface Followers {
   list(): readonly { readonly [INTERNALS]: { readonly engine: Engine } }[];
   add(handlers: readonly Handler[]): void;

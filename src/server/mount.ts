@@ -114,7 +114,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   return mounted;
 }
 
-/** Creates the routes of a mount. The code that handles routes loads with the first request. */
+/** The code that handles routes loads with the first request. */
 function openRoutes(
   list: RouteList,
   servers: readonly Server[],
@@ -131,7 +131,7 @@ function openRoutes(
 
 const NOT_FOUND = { code: INVALID_REQUEST, message: "Cannot serve the request: there is no endpoint at this path" };
 
-/** Returns a function that finds the server for a URL. Throws if two servers have the same path. */
+/** Throws if two servers have the same path. */
 function createRouter(servers: readonly Server[]): (url: string) => Server | undefined {
   if (!servers.length) throw new TypeError("Cannot mount: the list of servers is empty; add a server");
   const byPath = new Map<string, Server>();
@@ -200,7 +200,6 @@ class SharedContainer {
   readonly #servers: readonly Server[];
   readonly #root: ContainerHost;
   readonly #ticker: Ticker;
-  /** The containers that the servers had before. */
   readonly #replaced: readonly (Container | undefined)[];
   /** The servers that still have calls. */
   readonly #using: Set<Server>;
@@ -209,7 +208,6 @@ class SharedContainer {
   readonly #disposed: Promise<void>;
   #isClosing = false;
 
-  /** `stopRoutes` stops the routes of the mount. */
   constructor(servers: readonly Server[], stopRoutes: () => Promise<void> | undefined) {
     const { engine } = servers[0][INTERNALS];
     const { report, observer, ticker: { clock } } = engine.core;
@@ -223,7 +221,7 @@ class SharedContainer {
     });
   }
 
-  /** Gives a server its share in the container. Returns the container that the server had before. */
+  /** Returns the container that the server had before. */
   #share(server: Server): Container | undefined {
     const { host } = server[INTERNALS];
     const { container } = host;
@@ -250,7 +248,6 @@ class SharedContainer {
     await this.#disposed;
   }
 
-  /** Closes all servers, and disposes the services. */
   async close(): Promise<void> {
     this.#isClosing = true;
     // A server that has already closed, or cannot close, must not block the others.

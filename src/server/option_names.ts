@@ -29,7 +29,6 @@ const CLOCK: OptionRule = {
   },
 };
 
-/** The options of `createServer`, with the rule for each value. */
 export const SERVER: KnownOptions<keyof PathServerOptions<Schema>> = {
   names: {
     name: "text",

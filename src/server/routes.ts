@@ -65,9 +65,7 @@ export interface RouteInfo {
 /** Routes, such as `[health(), prometheus()]`. */
 export type RouteList = readonly (Route | readonly Route[])[];
 
-/** The parts of a server that {@linkcode Routes} needs. */
 export interface RoutedParts {
-  /** The server whose handle the routes receive. */
   readonly engine: Engine;
   /** The hosts and origins of each server. A request to a route must be allowed by one of them. */
   readonly access: readonly AccessOptions[];
@@ -85,8 +83,6 @@ export class Routes {
   #isStarted = false;
 
   /**
-   * Checks the list of routes.
-   *
    * @throws {TypeError} if an item is not a route, or if its path is already the path of another route or of an
    * endpoint.
    */
@@ -105,18 +101,18 @@ export class Routes {
     this.#parts = parts;
   }
 
-  /** Starts all routes. Rejects if a route cannot be started. */
+  /** Rejects if a route cannot be started. */
   async ready(): Promise<void> {
     this.#isStarted = true;
     await Promise.all([...this.#routes.values()].map(({ part }) => part?.start()));
   }
 
-  /** Stops all routes. Never rejects. */
+  /** Never rejects. */
   async stop(): Promise<void> {
     await Promise.all([...this.#routes.values()].map(({ part }) => part?.stop()));
   }
 
-  /** Starts all routes with the first request. Reports errors, because no request may wait for the route. */
+  /** Reports errors, because no request may wait for the route. */
   #startAll(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
@@ -161,7 +157,7 @@ export class Routes {
     }
   };
 
-  /** Waits for the start of a route. Returns a refusal if it takes too long, or if the server is closing. */
+  /** Returns a refusal if the start takes too long, or if the server is closing. */
   async #findLate(starting: Promise<void>, route: Route): Promise<Refusal | undefined> {
     const { core } = this.#parts.engine;
     const { timeoutMs: ms } = core.limits.calls;
@@ -187,7 +183,6 @@ export class Routes {
   }
 }
 
-/** A route, and the part of the server that starts it. */
 interface Routed {
   readonly route: Route;
   /** `undefined` if the route has no `start`. */
@@ -207,7 +202,6 @@ const SOURCE = { transport: "http" } as const;
 
 const LIMIT = "calls.timeoutMs";
 
-/** The refusal of a request to a route whose start takes too long. */
 const TOO_SLOW: Refusal = withLimits({
   status: 503,
   message: `Cannot serve the request: the route has not started (${LIMIT}); try again later`,
@@ -225,14 +219,10 @@ const BAD_METHOD: Refusal = {
 class Upload {
   /** The body, which fails if it breaks off, is too large, or arrives in too many small pieces. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** The response of the route. */
   response?: Response;
   #failure?: { readonly error: Error; readonly refusal: Refusal };
 
-  /**
-   * Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. Without
-   * `max`, the body is not limited.
-   */
+  /** Reads lazily. Counts the bytes, because any header may be wrong. Without `max`, the body is not limited. */
   constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max?: number) {
     let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
     let bytes = 0;

@@ -157,7 +157,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   return { url, port: listener.port, finished, close, [Symbol.asyncDispose]: close };
 }
 
-/** Stops listening. Waits at most {@linkcode STOP_MS} for the last responses. */
+/** Waits at most {@linkcode STOP_MS} for the last responses. */
 async function stop(listener: Listener): Promise<void> {
   await deadline(listener.stop(), { ms: STOP_MS, onTimeout: () => listener.force() });
 }

@@ -103,17 +103,14 @@ export interface ServerInternals {
   readonly fetch: Fetch;
   /** Opens a channel. Throws if the server's path has parameters, because each concrete path is a separate endpoint. */
   readonly openPipe?: OpenPipe;
-  /** The engine and the era that serve a channel. */
   readonly served: Served;
   /** The parts of the HTTP endpoint that other HTTP transports use. */
   readonly http: HttpEntry;
   /** The host of the service container. The container exists only if a handler uses services. */
   readonly host: ContainerHost;
   readonly name: string;
-  /** The middleware of the server. */
   readonly use?: readonly Middleware[];
   readonly engine: Engine;
-  /** Authenticates callers. */
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if this server's path has no parameters. */
   readonly enter?: (params?: PathParams) => Promise<PipeServer>;
@@ -121,26 +118,24 @@ export interface ServerInternals {
   readonly find?: FindSpot;
   /** The servers that `mount` combined. */
   readonly servers?: readonly Server[];
-  /** The endpoints next to the MCP endpoint. */
   readonly routes?: RouteList;
   /** Stops accepting calls. */
   stop(): void;
   /** Ends all streams. */
   end(): Promise<void>;
-  /** Evicts the state of idle clients from memory. */
   evictIdle(): void;
   /**
    * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until the code for
    * development is loaded, and `listener` then receives all reports. Returns a function that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
-  /** Adds an observer. Call this method before the first request. */
+  /** Call this method before the first request. */
   observe(observer: Observer): void;
   /** Loads the code that the first request would load. */
   load(): Promise<void>;
 }
 
-/** Creates a server. `createEra` creates the era that serves the server's messages. */
+/** `createEra` creates the era that serves the server's messages. */
 export function buildServer<P extends Schema>(options: PathServerOptions<P>, createEra: CreateEra): Server {
   checkServerOptions(options);
   return growServer(withLayers(options, { kind: "server", name: options.name }), createEra);
@@ -153,7 +148,7 @@ interface Site {
   readonly hasParams: boolean;
   /** Set if this is the server of a concrete path. */
   readonly branch?: Branch;
-  /** The router to the servers of concrete paths. `undefined` until its code is loaded. */
+  /** `undefined` until its code is loaded. */
   router?: PathRouter;
   /** The endpoints next to the MCP endpoint, if any. */
   front?: LazyModule<Routes>;
@@ -161,7 +156,7 @@ interface Site {
   closed?: Promise<void>;
 }
 
-/** Creates a server. If `branch` is set, creates the server of a concrete path. */
+/** If `branch` is set, creates the server of a concrete path. */
 function growServer<P extends Schema>(
   options: Unlayered<PathServerOptions<P>>,
   createEra: CreateEra,
@@ -270,7 +265,7 @@ function growServer<P extends Schema>(
   return server;
 }
 
-/** Creates the parts of a server. The servers of concrete paths share every part that does not depend on the path. */
+/** The servers of concrete paths share every part that does not depend on the path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
   const { trunk, secret = options.secret === "" ? undefined : options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
@@ -297,7 +292,6 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   return { core, registry, visibility, scheduler, changes, accounts, tenant };
 }
 
-/** Creates the functions and facts that all calls to a server share. */
 function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSet<Handler>): CallHost {
   const { core, registry, scheduler, changes } = parts;
   const { path, hasParams, branch } = site;
@@ -336,7 +330,6 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
 const lazyRecheck = new LazyModule(() => import("./engine/recheck.ts"));
 const lazyInnerCalls = new LazyModule(() => import("./engine/inner_methods.ts"));
 
-/** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
   for (const handler of handlers) {
     for (const { [INTERNALS]: { services } } of withAlso(handler)) services?.open(host);
@@ -379,10 +372,7 @@ interface TrunkParts {
   readonly createEra: CreateEra;
 }
 
-/**
- * Returns the router that finds and creates the servers of concrete paths. Its code loads when the router is first
- * used.
- */
+/** The code of the router loads when the router is first used. */
 function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
   options: Unlayered<PathServerOptions<P>>,
@@ -403,7 +393,6 @@ function createRouters<P extends Schema>(
   });
 }
 
-/** The warnings that a server prints if `development` is on. */
 interface ServerDevelopment {
   /** Turns the warnings on. Returns a function that removes the listener. */
   readonly start: (listener?: DevelopmentListener) => () => void;
@@ -467,7 +456,6 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
   };
 }
 
-/** Stops a server, waits for running calls, and frees all resources. */
 async function closeServer({ core, scheduler }: Engine, { stop, end }: Ending): Promise<void> {
   const { ticker, limits, observer } = core;
   const since = ticker.clock.now();
@@ -488,10 +476,7 @@ async function closeServer({ core, scheduler }: Engine, { stop, end }: Ending): 
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }
 
-/**
- * Wraps `fetch`, so that the first request starts services and extensions. Returns `fetch` unchanged if the server has
- * neither services nor extensions.
- */
+/** Starts services and extensions with the first request. Returns `fetch` unchanged if there are none. */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
   // Declare both parameters, because Deno passes arguments only if the function declares parameters.

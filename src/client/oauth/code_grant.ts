@@ -33,11 +33,9 @@ import { toDuration } from "../../core/kit/duration.ts";
 
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;
-  /** Milliseconds that a user may take to sign in. */
   readonly signInMs: number;
 }
 
-/** Returns a grant that obtains tokens by signing users in. */
 export function codeGrant(options: CodeGrantOptions): Grant {
   return {
     issuer: options.client?.issuer,
@@ -214,12 +212,10 @@ export interface SentToPage {
   readonly redirectUri: string;
   readonly client: RegisteredClient;
   readonly state: string;
-  /** The code verifier (PKCE). */
   readonly verifier: string;
 }
 
 interface Returned extends SentToPage {
-  /** The full redirect URL. */
   readonly address: string;
 }
 

@@ -8,11 +8,9 @@ import { SignInError, toShown } from "./errors.ts";
 import { isBelow, isSameResource } from "../url_scope.ts";
 import type { Requests } from "./requests.ts";
 
-/** A server's authorization server, and facts about the tokens to request. */
 export interface Discovered {
   /** The resource identifier in the server's metadata. The client requests tokens for this resource. */
   readonly resource: string;
-  /** The scopes in the server's metadata. */
   readonly scopes: readonly string[];
   /** Whether the server accepts only tokens that are bound to a key. */
   readonly needsProof: boolean;
@@ -21,10 +19,7 @@ export interface Discovered {
    * character.
    */
   readonly authorizationServer: AuthorizationServer;
-  /**
-   * Whether the client assumes the default endpoints of revision 2025-03-26, because no metadata was found. These
-   * endpoints may not exist.
-   */
+  /** Whether the client assumes the default endpoints of revision 2025-03-26, which may not exist. */
   readonly isGuess: boolean;
   /**
    * The URL of the server's metadata, if the challenge contained this URL. The URL may differ from the well-known URLs.
@@ -35,12 +30,8 @@ export interface Discovered {
 export interface DiscoveryOptions {
   readonly requests: Requests;
   readonly server: URL;
-  /** The parameter `resource_metadata` in the server's challenge. */
   readonly metadataUrl?: string;
-  /**
-   * The only authorization server to accept. By default, the client uses the first authorization server in the server's
-   * metadata.
-   */
+  /** The only authorization server to accept. Defaults to the first in the server's metadata. */
   readonly issuer?: string;
   /** A resource that contains the server, and that the user has named. */
   readonly resource?: string;
@@ -80,7 +71,7 @@ function refuse({ href }: URL, state: string): SignInError {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Reads the server's resource metadata. Returns `undefined` if the server does not publish metadata. */
+/** Returns `undefined` if the server does not publish metadata. */
 async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | undefined> {
   const { requests, server, metadataUrl, signal } = options;
   if (metadataUrl !== undefined) {
@@ -162,9 +153,7 @@ function listPlaces(issuer: URL): readonly URL[] {
   return places.map((place) => new URL(place, issuer));
 }
 
-/**
- * Reads an authorization server's metadata. Returns `undefined` if the authorization server does not publish metadata.
- */
+/** Returns `undefined` if the authorization server does not publish metadata. */
 async function readServerMetadata(
   url: URL,
   issuer: string,

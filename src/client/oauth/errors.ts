@@ -7,24 +7,22 @@ import { toShown } from "../shown.ts";
 
 export { toShown };
 
-/** The error of a failed sign-in. */
 export class SignInError extends Error {
   override readonly name: string = "SignInError";
 
-  /** Creates an error. Escapes `message`, because it may contain text from a server, such as an issuer. */
+  /** Escapes `message`, because it may contain text from a server, such as an issuer. */
   constructor(message: string) {
     super(toPrintableLine(message));
   }
 }
 
-/** A response with which an authorization server has rejected a request. */
 export interface Refusal {
   readonly status: number;
   /** The error code, such as `invalid_grant`, or an empty text if the response contained no code. */
   readonly code: string;
 }
 
-/** Returns the response that caused an error. Returns `undefined` for errors without a response with status 4xx. */
+/** Returns `undefined` for errors without a response with status 4xx. */
 export function toRefusal(error: unknown): Refusal | undefined {
   if (error instanceof ResponseBodyError) return { status: error.status, code: error.error };
   const cause = error instanceof WWWAuthenticateChallengeError

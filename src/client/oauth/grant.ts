@@ -17,9 +17,7 @@ export interface GrantContext {
   readonly authorizationServer: AuthorizationServer;
   /** The scopes to request. If empty, the authorization server chooses the scopes. */
   readonly scopes: readonly string[];
-  /** The key to bind the token to. */
   readonly key?: ProofKey;
-  /** The URL of the resource metadata, if the server's challenge contained the URL. */
   readonly metadataUrl?: string;
   readonly requests: Requests;
   readonly store: TokenStore;
@@ -32,7 +30,6 @@ export interface Granted {
   readonly response: TokenEndpointResponse;
 }
 
-/** A method of obtaining tokens, such as signing a user in. */
 export interface Grant {
   /** The authorization server where the client is registered. */
   readonly issuer?: string;
@@ -48,7 +45,6 @@ const FINAL = ["invalid_grant", "invalid_client", "unauthorized_client"];
 /** Error codes of a temporary failure, after which the same request may succeed. */
 const TEMPORARY = ["server_error", "temporarily_unavailable", "slow_down", "use_dpop_nonce"];
 
-/** The error of a token request that the authorization server has rejected. */
 export class TokenRefusedError extends SignInError {
   /** Whether the authorization server would reject the same request again. */
   readonly isFinal: boolean;

@@ -25,7 +25,6 @@ export interface HeldTokens {
   readonly client: RegisteredClient;
   /** All scopes that have been requested so far. */
   readonly requested: readonly string[];
-  /** The scopes that the authorization server has granted. */
   readonly scopes: readonly string[];
   readonly token: string;
   readonly refreshToken?: string;
@@ -36,22 +35,17 @@ export interface HeldTokens {
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
-  /** The URL of the resource metadata, if the server's challenge contained the URL. */
   readonly metadataUrl?: string;
 }
 
 /** Version of the formats. Values with other versions are ignored. */
 const VERSION = 1;
 
-/** Converts tokens to a value for the store. */
 export function writeTokens(tokens: HeldTokens): string {
   return JSON.stringify({ v: VERSION, ...tokens });
 }
 
-/**
- * Reads tokens from a stored value. Returns `undefined` if the value has another format, so that the user signs in
- * again.
- */
+/** Returns `undefined` if the value has another format, so that the user signs in again. */
 export function readTokens(text: string | undefined): HeldTokens | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
@@ -67,7 +61,6 @@ function isHeld(value: object): value is HeldTokens & { v: number } {
     typeof issuedAt === "number" && typeof metadataUrl === "string";
 }
 
-/** A client that has registered itself. */
 export interface Registration {
   readonly client: RegisteredClient;
   readonly redirectUri: string;
@@ -75,12 +68,11 @@ export interface Registration {
   readonly scopes: readonly string[];
 }
 
-/** Converts a client registration to a value for the store. */
 export function writeRegistration({ client, redirectUri, scopes }: Registration): string {
   return JSON.stringify({ v: VERSION, ...client, redirectUri, scopes });
 }
 
-/** Reads a client registration from a stored value. Returns `undefined` if the value has another format. */
+/** Returns `undefined` if the value has another format. */
 export function readRegistration(text: string | undefined): Registration | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION) return;
@@ -91,7 +83,6 @@ export function readRegistration(text: string | undefined): Registration | undef
   return { client, redirectUri, scopes: known };
 }
 
-/** Tests whether a value is an authentication method that this client supports. */
 export function isMethod(value: unknown): value is ClientMethod {
   return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
 }

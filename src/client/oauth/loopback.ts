@@ -57,14 +57,12 @@ export function loopback(options: LoopbackOptions): UserAgent {
   };
 }
 
-/** An HTTP server for one sign-in, which receives the redirect and shows the outcome. */
 class LoopbackAttempt implements SignInAttempt {
   readonly #open: LoopbackOptions["open"];
   readonly #path: string;
   #host = HOST;
   #close?: () => Promise<void>;
   readonly #returned = Promise.withResolvers<string>();
-  /** The page that shows the outcome of the sign-in. */
   readonly #outcome = Promise.withResolvers<Response>();
   /** The `state` that the redirect must contain. `undefined` before `visit` is called. */
   #state: string | undefined;
@@ -75,7 +73,7 @@ class LoopbackAttempt implements SignInAttempt {
     this.#path = path;
   }
 
-  /** Starts to listen. Port 0 chooses a free port. */
+  /** Port 0 chooses a free port. */
   async start(port: number): Promise<void> {
     const server = await listen(port, (request) => this.#respond(request));
     this.#host = `${HOST}:${server.port}`;

@@ -173,7 +173,6 @@ class PageGrant implements Grant {
   readonly clientId: string | undefined;
   readonly #page: WebPage;
   readonly #options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>;
-  /** The sign-in to complete. */
   #returned: ReturnedSignIn | undefined;
 
   constructor(page: WebPage, options: PageSignInOptions & Required<Pick<PageSignInOptions, "open">>) {
@@ -220,7 +219,7 @@ class PageGrant implements Grant {
     return { pending, address };
   }
 
-  /** Returns the `state` of the page's address. Returns `undefined` if the address is not a response. */
+  /** Returns `undefined` if the address is not a response. */
   #findState(): string | undefined {
     const [{ pathname, searchParams: params }, expected] = [this.#page.location.href, this.#options.redirectUri]
       .map((url) => new URL(url));
@@ -229,7 +228,7 @@ class PageGrant implements Grant {
     }
   }
 
-  /** Returns the pending sign-ins of this tab. Ignores a value that the page has stored under the same key. */
+  /** Ignores a value that the page has stored under the same key. */
   #readPending(): readonly PendingSignIn[] {
     try {
       const all: unknown = JSON.parse(this.#page.sessionStorage.getItem(KEY) ?? "[]");

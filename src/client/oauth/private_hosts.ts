@@ -1,8 +1,4 @@
 /**
- * Recognizes loopback and private-network hosts by name or address, without DNS.
- */
-
-/**
  * Ranges of IPv4 addresses that are not public: the first three bytes of the address, and the prefix length in bits.
  */
 const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [

@@ -187,10 +187,7 @@ function readClient(action: string, client: ProgramClient | undefined): ProgramC
   throw new TypeError(`Cannot ${action}: the client has both a secret and a key; remove client.secret or client.key`);
 }
 
-/**
- * Reads a client. If the client has a secret or a key, requires `issuer`, because the secret or key belongs to one
- * authorization server.
- */
+/** Requires `issuer` with a secret or a key, because these belong to one authorization server. */
 function readBoundClient(action: string, client: ProgramClient | undefined): ProgramClient {
   const read = readClient(action, client);
   if ((read.secret ?? read.key ?? read.issuer) !== undefined) checkIssuer(action, "client.issuer", read.issuer);
@@ -201,7 +198,6 @@ function checkFunction(action: string, value: unknown, name: string): void {
   if (typeof value !== "function") throw new TypeError(`Cannot ${action}: ${name} is not a function`);
 }
 
-/** The authorization server and the client of a token request. */
 interface Party {
   readonly as: AuthorizationServer;
   readonly info: { readonly client_id: string };

@@ -9,7 +9,6 @@ import { sha256 } from "../../core/kit/sha256.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
-/** A private key that proves, with a signature for each request, that the client possesses the key. */
 export class ProofKey {
   /** The private key, to store with the tokens that are bound to it. */
   readonly jwk: JWK;
@@ -40,7 +39,7 @@ export class ProofKey {
     return new ProofKey({ privateKey, publicKey }, jwk);
   }
 
-  /** Sets the nonce for further proofs. Returns `false` if the nonce is already set. */
+  /** Returns `false` if the nonce is already set. */
   useNonce(nonce: string): boolean {
     if (nonce === this.#nonce) return false;
     this.#nonce = nonce;

@@ -79,20 +79,17 @@ export interface ClientIdentityOptions {
   readonly clientName?: string;
 }
 
-/** A function that adds the client's credentials to a token request. */
 export type ClientAuthentication = ReturnType<typeof None>;
 
 interface RegistrationOptions extends ClientIdentityOptions {
   readonly authorizationServer: AuthorizationServer;
   readonly redirectUri: string;
-  /** The scopes that the sign-in asks for. */
   readonly scopes: readonly string[];
   readonly requests: Requests;
   readonly store: TokenStore;
   readonly signal: AbortSignal;
 }
 
-/** The error if a client cannot register itself. */
 export class RegistrationError extends SignInError {}
 
 /**
@@ -148,7 +145,6 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   return registered;
 }
 
-/** Converts a manually registered client to a {@linkcode RegisteredClient}. */
 export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer): RegisteredClient {
   return secret === undefined ? { id, method: "none" } : { id, secret, method: chooseMethod(server) };
 }
@@ -212,22 +208,17 @@ async function readRegistered(response: Response, server: AuthorizationServer): 
   return { id, secret, method: isMethod(method) ? method : chooseMethod(server) };
 }
 
-/**
- * Returns the first authentication method in the authorization server's list that uses a secret. Defaults to
- * `client_secret_basic`.
- */
+/** Returns the first listed method that uses a secret. Defaults to `client_secret_basic`. */
 function chooseMethod({ token_endpoint_auth_methods_supported: methods = [] }: AuthorizationServer): ClientMethod {
   return methods.filter(isMethod).find((method) => method !== "none") ?? "client_secret_basic";
 }
 
-/** Returns a function that authenticates token requests as this client. */
 export function toAuthentication({ secret, method }: RegisteredClient): ClientAuthentication {
   if (secret === undefined || method === "none") return None();
   if (method === "client_secret_post") return ClientSecretPost(secret);
   return (_, { client_id: id }, __, headers) => headers.set("authorization", toBasicCredentials(id, secret));
 }
 
-/** Options of the OAuth library for a request to an authorization server. */
 export interface TokenRequestOptions {
   readonly signal: AbortSignal;
   readonly [customFetch]: (url: string, init: RequestInit) => Promise<Response>;

@@ -11,13 +11,11 @@ import { SignInError, toShown } from "./errors.ts";
 import { isPrivateHost } from "./private_hosts.ts";
 import { hideSecrets, listSecrets } from "./sent_secrets.ts";
 
-/** Sends a request, like the global `fetch`. */
 export type Fetch = (request: Request) => Promise<Response>;
 
 const TIMEOUT_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
 
-/** Sends the requests of a sign-in to one MCP server. */
 export class Requests {
   readonly #server: URL;
   readonly #fetch: Fetch;
@@ -27,10 +25,7 @@ export class Requests {
     this.#fetch = fetch;
   }
 
-  /**
-   * Returns an instance for requests to a URL from the user's configuration. Unlike a URL from a server, this URL may
-   * be in a private network.
-   */
+  /** Returns an instance for a URL from the user's configuration, which may be in a private network. */
   toChosen(address: string): Requests {
     return new Requests(new URL(address), this.#fetch);
   }
@@ -119,7 +114,6 @@ export class Requests {
   }
 }
 
-/** Tests whether a URL has a loopback host. */
 export function isThisMachine({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

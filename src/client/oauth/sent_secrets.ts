@@ -3,10 +3,7 @@
  */
 import { fromBase64 } from "../../core/kit/base64.ts";
 
-/**
- * Form fields that are not secret. All other fields are treated as secret, so that a new field is never shown by
- * mistake.
- */
+/** All other form fields are treated as secret, so that a new field is never shown by mistake. */
 const PUBLIC_FIELDS: ReadonlySet<string> = new Set([
   "grant_type",
   "client_id",

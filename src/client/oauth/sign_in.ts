@@ -24,7 +24,6 @@ export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
   readonly signInMs?: number;
 }
 
-/** Milliseconds that a user may take to sign in, if `signInMs` is not set. */
 export const SIGN_IN_MS = 300_000;
 
 const OPTIONS: KnownOptions<keyof SignInOptions> = {
@@ -73,7 +72,6 @@ export function signIn(options: SignInOptions): SignIn {
 /** The error if {@linkcode isMetadataUrl} returns `false`. */
 export const METADATA_URL_STATE = "clientMetadataUrl is not an https URL with a path";
 
-/** Tests whether a text can be the URL of a client's metadata document. */
 export function isMetadataUrl(text: string): boolean {
   const url = URL.parse(text);
   return url?.protocol === "https:" && url.pathname !== "/" && !url.hash && !url.username;

@@ -60,7 +60,6 @@ export interface SignIn extends ClientAuth {
   readonly signOut: (server: string) => Promise<boolean>;
 }
 
-/** The names and types of {@linkcode TokenOptions}, for {@linkcode checkOptions}. */
 export const TOKEN_OPTIONS: KnownOptions<keyof TokenOptions> = {
   names: {
     scopes: "texts",

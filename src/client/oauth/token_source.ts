@@ -15,12 +15,10 @@ import { type Fetch, Requests } from "./requests.ts";
 import { hideSecrets } from "./sent_secrets.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** Options that a token source uses for all servers. */
 export interface SourceOptions {
   readonly grant: Grant;
   readonly store: TokenStore;
   readonly fetch: Fetch;
-  /** Scopes to request in addition to the scopes that the server requires. */
   readonly scopes: readonly string[];
   /** Whether to bind tokens to a key even if the server does not require bound tokens. */
   readonly dpop: boolean;
@@ -28,14 +26,11 @@ export interface SourceOptions {
   readonly resource?: string;
 }
 
-/** Facts for finding a server's authorization server. */
 interface DiscoveryInfo {
-  /** The URL of the resource metadata, if the server's challenge contained the URL. */
   readonly metadataUrl?: string;
   readonly held?: HeldTokens;
 }
 
-/** The options of `refresh` of {@linkcode ClientAuth}. */
 export interface RefreshOptions {
   readonly signal: AbortSignal;
   /** Defaults to `true`. */
@@ -57,16 +52,10 @@ export class TokenSource {
   /** The tokens that this process has most recently read from or written to the store. */
   #held: HeldTokens | undefined;
   #isRead = false;
-  /**
-   * The authorization server where the user has signed in with the given client. Used only if the options do not
-   * contain the client's authorization server.
-   */
+  /** The authorization server where the user has signed in with the given client, unless the options name one. */
   #boundIssuer: string | undefined;
   #key: { readonly jwk: JWK; readonly key: Promise<ProofKey> } | undefined;
-  /**
-   * Settles when the last call has ended. Calls run one after another, because a call can use a token that an earlier
-   * call has obtained.
-   */
+  /** Settles when the last call has ended. Calls run in turn, because a call can use the token of an earlier call. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(server: URL, options: SourceOptions) {
@@ -75,7 +64,7 @@ export class TokenSource {
     this.#requests = new Requests(server, options.fetch);
   }
 
-  /** Returns the token for a request. If the token is about to expire, renews the token first. */
+  /** If the token is about to expire, renews the token first. */
   async token({ method }: AuthRequest): Promise<string | BoundToken | undefined> {
     if (!this.#isRead) await this.read();
     if (this.#held && isExpiring(this.#held)) await this.#inTurn(() => this.#renewExpiring());
@@ -85,7 +74,7 @@ export class TokenSource {
     return { token: held.token, proof: await key.prove(method, this.#server.href, held.token) };
   }
 
-  /** Obtains another token after the server has rejected a request. Returns whether another token is available. */
+  /** Returns whether another token is available. */
   async refresh(challenge: AuthChallenge, options: RefreshOptions): Promise<boolean> {
     return await this.#inTurn(() => this.#answer(challenge, options));
   }
@@ -297,19 +286,13 @@ function hasExpired({ issuedAt, expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt <= Date.now() && expiresAt > issuedAt;
 }
 
-/**
- * Tests whether a token was just issued. Returns `false` if the time of issue is in the future, because the clock was
- * wrong at that time, or is wrong now.
- */
+/** Returns `false` if the time of issue is in the future, because the clock was wrong then, or is wrong now. */
 function isNew({ issuedAt }: HeldTokens): boolean {
   const ageMs = Date.now() - issuedAt;
   return ageMs >= 0 && ageMs < FRESH_MS;
 }
 
-/**
- * The latest time that a `Date` can represent. Expiry times are limited to this time, because JSON cannot represent an
- * infinite time.
- */
+/** The latest time that a `Date` can represent, because JSON cannot represent an infinite time. */
 const LAST_MS = 8.64e15;
 
 interface TokenInfo {
@@ -337,7 +320,7 @@ function toHeld(
   };
 }
 
-/** Returns the granted scopes. If the response contains no scopes, the requested scopes were granted. */
+/** If the response contains no scopes, the requested scopes were granted. */
 function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
   return scope === undefined ? requested : toScopes(scope);
 }

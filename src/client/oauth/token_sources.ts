@@ -13,10 +13,7 @@ import { memoryTokens } from "./token_store.ts";
 /** Milliseconds that revoking a token may take. The token is deleted from the store even if revoking fails. */
 const REVOKE_MS = 5000;
 
-/**
- * Creates a {@linkcode TokenSource} for each server, so that each server receives only the tokens that were issued for
- * it.
- */
+/** One {@linkcode TokenSource} per server, so that each server receives only its own tokens. */
 export class TokenSources implements SignIn {
   readonly refreshMs: number;
   readonly #sources = new Map<string, TokenSource>();
@@ -60,7 +57,6 @@ export class TokenSources implements SignIn {
     return true;
   };
 
-  /** Obtains a token for a challenge, even if there is a token. */
   async obtain(challenge: AuthChallenge, signal: AbortSignal): Promise<void> {
     await this.#find(challenge.url).obtain(challenge, signal);
   }

@@ -1,8 +1,4 @@
 /**
- * The interface of stores for tokens and client registrations, and a store in memory.
- */
-
-/**
  * Stores tokens and client registrations as strings, by key. Each key identifies a server or an authorization server.
  * The values contain secrets.
  */

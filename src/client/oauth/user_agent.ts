@@ -1,7 +1,3 @@
-/**
- * The interface of user agents, which show an authorization server's page to the user and receive the redirect.
- */
-
 /** Facts about a sign-in that begins. */
 export interface SignInStart {
   /** The issuer identifier in the authorization server's metadata. */

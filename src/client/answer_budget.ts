@@ -13,7 +13,6 @@ export interface Asked {
 
 /** Decides whether the client answers a request from the server. A hostile server can use up only its own budget. */
 export class AnswerBudget {
-  /** Maximum number of answers for one request of the client. */
   readonly max: number;
   /**
    * The server's requests since the program's last request, if they arrive while no request of the program is running.
@@ -48,17 +47,12 @@ export class AnswerBudget {
     return true;
   }
 
-  /** Describes why the client does not answer. */
   explain(): string {
     return `the server asked for more than ${this.max} answers in one request, which is the limit`;
   }
 }
 
-/**
- * Checks the option `maxAnswers`.
- *
- * @throws {RangeError} if the option is not a whole number of at least 0, or `Infinity`.
- */
+/** @throws {RangeError} if the option is not a whole number of at least 0, or `Infinity`. */
 export function checkMaxAnswers(max: number): void {
   if (max === Infinity || Number.isSafeInteger(max) && max >= 0) return;
   throw new RangeError(

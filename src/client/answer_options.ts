@@ -104,7 +104,6 @@ export interface AnswerOptions {
   readonly roots?: readonly Root[] | ((context: AnswerContext) => readonly Root[] | Promise<readonly Root[]>);
 }
 
-/** The names and types of {@linkcode AnswerOptions}, for {@linkcode checkOptions}. */
 export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
   onElicit: "function",
   onElicitUrl: "function",
@@ -113,7 +112,6 @@ export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
   roots: true,
 };
 
-/** Returns the capabilities to declare for the given callbacks. */
 export function toCapabilities(
   { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
 ): ClientCapabilities {

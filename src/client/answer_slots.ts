@@ -1,8 +1,4 @@
-/**
- * Limits the number of jobs that run at the same time. Further jobs wait, and start in the order in which they arrived.
- */
-
-/** Runs at most `size` jobs at the same time. Each running job occupies a slot. */
+/** Runs at most `size` jobs at the same time, in the order in which they arrived. Each running job occupies a slot. */
 export class AnswerSlots {
   readonly #size: number;
   readonly #waiting = new Set<() => void>();
@@ -12,14 +8,11 @@ export class AnswerSlots {
     this.#size = size;
   }
 
-  /** Number of jobs that wait for a slot. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /**
-   * Runs a job as soon as a slot is free. If `signal` aborts before the job starts, rejects with the signal's reason.
-   */
+  /** If `signal` aborts before the job starts, rejects with the signal's reason. */
   async run<T>(job: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await this.#acquire(signal);
     try {
@@ -43,7 +36,6 @@ export class AnswerSlots {
     await promise.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
-  /** Passes the slot to the job that has waited longest. */
   #release(): void {
     for (const next of this.#waiting) {
       this.#waiting.delete(next);

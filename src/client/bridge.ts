@@ -21,7 +21,6 @@ import { explain, toShown } from "./shown.ts";
 export interface BridgeOptions {
   readonly url: string;
   readonly auth?: ClientAuth;
-  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: (request: Request) => Promise<Response>;
   /** Sends a message to the client. Resolves when the client is ready for the next message, and never rejects. */
@@ -36,40 +35,30 @@ export interface BridgeOptions {
  * at most 256 HTTP requests at the same time.
  */
 const MAX_PENDING = 200;
-/**
- * Maximum number of `tools/list` pages that the bridge reads to find out which arguments of a call must be repeated in
- * headers.
- */
+/** Maximum number of `tools/list` pages that the bridge reads to find the headers of a call. */
 const MAX_LISTS = 100;
 
 const NOBODY = { name: "bridge", version: "0" };
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
-/**
- * Maximum number of milliseconds that the bridge waits for the server to receive a notification, before the bridge
- * processes the next message.
- */
+/** Maximum milliseconds to wait until the server has received a notification, before the next message. */
 const NOTIFY_MS = 1000;
-/** Milliseconds that ending the session may take. */
 const END_MS = 1000;
 /** Milliseconds before the bridge reopens a lost stream. The delay doubles with each consecutive failure. */
 const REOPEN_MS = 1000;
 const MAX_REOPEN_MS = 30_000;
 
-/** A request from the client that has no response yet. */
 interface Pending {
   readonly stop: AbortController;
   readonly asked: Asked;
 }
 
-/** The connection between one client and a server over HTTP. */
 export class Bridge {
   readonly #options: BridgeOptions;
   readonly #http: HttpChannelOptions & { readonly sender: HttpSender };
   #channel: Channel;
   /** Used only to compute headers, because the bridge forwards messages unchanged. */
   readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {} });
-  /** The client's requests that have no response yet, by id. */
   readonly #pending = new Map<Id, Pending>();
   readonly #budget = new AnswerBudget(MAX_ANSWERS);
   readonly #questions = new ForwardedQuestions(this.#budget);
@@ -86,7 +75,7 @@ export class Bridge {
     this.#channel = httpChannel(this.#http);
   }
 
-  /** Processes a line from the client. Resolves when the bridge is ready for the next line. */
+  /** Resolves when the bridge is ready for the next line. */
   async receive(line: string): Promise<void> {
     if (!line.trim()) return;
     let messages: readonly Message[];
@@ -102,7 +91,6 @@ export class Bridge {
     for (const message of messages) await this.#receive(message);
   }
 
-  /** Ends all requests and the session. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();
   }
@@ -134,7 +122,6 @@ export class Bridge {
     this.#request(message, message.id);
   }
 
-  /** Forwards a notification, or the response to a request from the server. */
   async #notify(message: Message): Promise<void> {
     const { method, params } = message;
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;
@@ -204,7 +191,6 @@ export class Bridge {
     return this.#read(await this.#send(message, signal), message);
   }
 
-  /** Requests pages of `tools/list` until a page contains the tool that a message calls. */
   async #findTool({ params }: Message, signal: AbortSignal): Promise<void> {
     let cursor: unknown;
     for (let lists = 0; lists < MAX_LISTS; lists++) {
@@ -217,10 +203,7 @@ export class Bridge {
     }
   }
 
-  /**
-   * Remembers which arguments must be repeated in headers when a listed tool is called. Returns the names of the listed
-   * tools.
-   */
+  /** Remembers which arguments a call must repeat in headers. Returns the names of the listed tools. */
   #learn({ result }: Message): readonly unknown[] {
     const tools = isObject(result) && Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
     for (const tool of tools) {
@@ -233,7 +216,6 @@ export class Bridge {
     return tools.map(({ name }) => name);
   }
 
-  /** Forwards the client's `initialize` request, and remembers the new session. */
   async #initialize(message: Message, signal: AbortSignal): Promise<Message> {
     let received = await this.#send(message, signal);
     // Servers of revision 2024-11-05 have an event stream at this URL, and accept messages at another URL.
@@ -264,10 +246,7 @@ export class Bridge {
     return true;
   }
 
-  /**
-   * Sends a request in the session. If the server no longer knows the session, sends the request again in a new
-   * session.
-   */
+  /** If the server no longer knows the session, sends the request again in a new session. */
   async #exchangeInSession(message: Message, signal: AbortSignal): Promise<Message> {
     await this.#renewing;
     const session = this.#session;
@@ -397,11 +376,7 @@ export class Bridge {
   }
 }
 
-/**
- * Returns the response to a request.
- *
- * @throws {Error} if the server did not send a response to the request.
- */
+/** @throws {Error} if the server did not send a response to the request. */
 function readReply(received: SendResult, { id, method }: Message, url: string): Message {
   const { message } = received;
   if (!message) throw new Error(`Cannot use ${url}: ${describeResponse(received)}`);
@@ -421,10 +396,7 @@ function isRefusal(status: number): boolean {
   return status >= 400 && status < 500;
 }
 
-/**
- * Returns the protocol revision in a message's `_meta`. Messages of revisions before 2026-07-28 do not contain the
- * revision.
- */
+/** Messages of revisions before 2026-07-28 do not contain the revision. */
 function toRevision({ params }: Message): string | undefined {
   const meta = params?._meta;
   const revision = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined;

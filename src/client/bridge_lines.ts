@@ -11,7 +11,6 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** Maximum number of milliseconds that a stopping bridge waits for the client to read the remaining messages. */
 const FLUSH_MS = 1000;
 
-/** The byte streams that connect the bridge to the client. */
 export interface BridgeLines {
   readonly input: ReadableStream<Uint8Array>;
   /** Writes bytes to the client. Resolves when the output accepts more bytes. Rejects if the client no longer reads. */

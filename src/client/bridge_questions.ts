@@ -28,7 +28,6 @@ interface Known extends Asked {
  */
 const MAX_KNOWN = 200;
 
-/** Counts the requests in results. */
 export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
   readonly #known = new Map<string, Known>();
@@ -43,10 +42,7 @@ export class ForwardedQuestions {
     this.#budget = budget;
   }
 
-  /**
-   * Sends a request of the client, and counts the requests in the response. Throws if they exceed the maximum for the
-   * call or the task.
-   */
+  /** Counts the requests in the response. Throws if they exceed the maximum for the call or the task. */
   async forward(request: Message, send: () => Promise<Message>): Promise<Message> {
     const known = await this.#find(request);
     for (const each of known) each.running++;
@@ -74,7 +70,6 @@ export class ForwardedQuestions {
     throw new Error(`Cannot forward ${method}: the client has neither started the task nor subscribed to it`);
   }
 
-  /** Finds the call or the tasks of a request. */
   async #find(request: Message): Promise<readonly Known[]> {
     const { taskId, notifications, requestState, inputResponses } = request.params ?? {};
     const { taskIds } = isObject(notifications) ? notifications : {};

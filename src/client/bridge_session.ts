@@ -11,13 +11,11 @@ import type { Message } from "./message.ts";
 /** Maximum number of resource subscriptions that a new session restores. */
 const MAX_SUBSCRIPTIONS = 1000;
 
-/** A session that the bridge can replace without involving the client. */
 export class BridgeSession {
   /** The client's `initialize` request, which the bridge sends again to begin a new session. */
   readonly initialize: Message;
-  /** The session id. `undefined` if the server did not send an id. */
+  /** `undefined` if the server did not send an id. */
   readonly id: string | undefined;
-  /** The headers of requests in the session. */
   readonly headers: Readonly<Record<string, string>>;
   /** The kinds of lists whose changes the server announces, such as `tools`. */
   readonly changingLists: readonly string[];
@@ -41,7 +39,6 @@ export class BridgeSession {
     });
   }
 
-  /** Aborts when the session is lost. */
   get over(): AbortSignal {
     return this.#over.signal;
   }

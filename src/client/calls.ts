@@ -152,7 +152,6 @@ export interface ToClientOptions {
   readonly findOutput?: (name: string) => Params | undefined;
 }
 
-/** Creates the client of a connection, after the protocol has been chosen. */
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks(options.findOutput);
@@ -208,7 +207,6 @@ async function read(requests: Requests, uri: string, options?: RequestOptions): 
   return read as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
 }
 
-/** The methods that list tools, resources, templates and prompts. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
 // The casts are safe, because `list` checks the items.
@@ -235,7 +233,6 @@ function toLists(requests: Requests, outputs: OutputChecks): Lists {
   };
 }
 
-/** The items of a list. */
 interface Listing {
   readonly items: readonly Params[];
   /** Whether the client has kept the items of an earlier request. */
@@ -252,7 +249,6 @@ function isPlain(options: RequestOptions = {}): boolean {
   );
 }
 
-/** Sends a client's requests, with their options, timeouts and callbacks. */
 class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
@@ -343,7 +339,7 @@ class Requests {
     return { items, isKept: false };
   }
 
-  /** Closes the connection. Further calls return the same promise. */
+  /** Further calls return the same promise. */
   close(): Promise<void> {
     return this.#closing ??= this.#end();
   }
@@ -370,7 +366,6 @@ class Requests {
   }
 }
 
-/** The argument to complete, and the argument's prompt or template. */
 interface Completed {
   readonly ref: Parameters<Client["complete"]>[0];
   readonly argument: { readonly name: string; readonly value: string };

@@ -4,7 +4,6 @@
  */
 import type { Message } from "./message.ts";
 
-/** Options for sending one message. */
 export interface SendOptions {
   /** HTTP headers to set, or to remove with `null`. A channel without HTTP headers ignores this option. */
   readonly headers?: Readonly<Record<string, string | null>>;
@@ -19,7 +18,6 @@ export interface SendOptions {
   readonly onMessage?: (message: Message) => Promise<void> | undefined | void;
 }
 
-/** The result of sending a message. */
 export interface SendResult {
   /** The response, if the message was a request. */
   readonly message?: Message;
@@ -36,20 +34,17 @@ export interface ServerStream {
   readonly ended: Promise<number>;
 }
 
-/** A token that the client has sent. `undefined` if the client sent no token. */
+/** `undefined` if the client sent no token. */
 export interface SentToken {
   readonly token: string | undefined;
 }
 
-/** The tokens of a channel's requests. */
 export interface Tokens {
   /** The latest token. Another object when the token has changed. */
   readonly sent: SentToken;
-  /** Returns the token of the next request. */
   readNext(): Promise<string | undefined>;
 }
 
-/** Carries the messages of one connection. */
 export interface Channel {
   /** Sends a message. For a request, resolves when the response has arrived. */
   send(message: Message, options?: SendOptions): Promise<SendResult>;
@@ -57,16 +52,13 @@ export interface Channel {
   openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends the session. Returns the HTTP status. */
   endSession?(options: SendOptions): Promise<number>;
-  /**
-   * Returns the total milliseconds for which requests have waited for a user to sign in. Exists only on channels that
-   * use tokens.
-   */
+  /** Milliseconds for which requests have waited for a user to sign in. Exists only on channels that use tokens. */
   waitedMs?(): number;
   /** The tokens of requests. Exists only on channels that use tokens. */
   readonly tokens?: Tokens;
   /** Resolves when the server has closed the channel. Exists only on channels where all messages share one stream. */
   readonly ended?: Promise<void>;
-  /** Closes the channel. Resolves when all connections are closed. */
+  /** Resolves when all connections are closed. */
   close(): Promise<void>;
 }
 

@@ -28,18 +28,15 @@ export interface CommandTarget {
   readonly exitMs?: number;
 }
 
-/** The names and types of {@linkcode CommandTarget}, for {@linkcode checkOptions}. */
 export const COMMAND: KnownOptions<keyof CommandTarget> = {
   names: { command: true, args: "texts", env: true, cwd: true, exitMs: true },
   hints: { arguments: "args", directory: "cwd", environment: "env" },
 };
 
-/** A child process with piped standard input and output. */
 export interface Child {
   readonly output: ReadableStream<Uint8Array>;
   /** The process's standard error, if standard error is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
-  /** Resolves with the exit code. */
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
@@ -49,10 +46,7 @@ export interface Child {
   abandon(): void;
 }
 
-/**
- * The variables that a child process inherits. The official SDKs pass the same variables, so servers find the same
- * environment as with an official client.
- */
+/** The variables that a child process inherits, as with the official SDKs. */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [
   "APPDATA",

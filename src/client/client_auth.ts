@@ -73,21 +73,16 @@ export interface ClientAuth {
   readonly refreshMs?: number;
 }
 
-/** The names and types of {@linkcode ClientAuth}, for {@linkcode checkOptions}. */
 export const AUTH: KnownOptions<keyof ClientAuth> = {
   names: { token: "function", refresh: "function", refreshMs: true },
   isPlain: true,
 };
 
 export interface SendingOptions {
-  /**
-   * Whether the user may have to sign in. Defaults to `true`. With `false`, a rejected token is renewed only if this
-   * does not involve the user.
-   */
+  /** Whether the user may have to sign in to renew a rejected token. Defaults to `true`. */
   readonly isInteractive?: boolean;
 }
 
-/** Sends the HTTP requests of one connection. */
 export interface HttpSender {
   send(sending: HttpMessage, options?: SendingOptions): Promise<Response>;
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
@@ -96,7 +91,7 @@ export interface HttpSender {
   readonly tokens?: Tokens;
 }
 
-/** Creates a sender for a connection's HTTP requests. With `auth`, the sender adds a token to each request. */
+/** With `auth`, the sender adds a token to each request. */
 export function createSender(
   url: string,
   fetch: (request: Request) => Promise<Response>,
@@ -176,10 +171,7 @@ class AuthorizedSender implements HttpSender, Tokens {
     return await fetchSameResource(this.#fetch, { ...sending, headers });
   }
 
-  /**
-   * Returns whether a new token is available, either because another request has already renewed the token, or because
-   * `refresh` has renewed the token now.
-   */
+  /** Also returns `true` if another request has already renewed the token. */
   async #canRepeat({ challenge, isInteractive }: Rejection, sending: HttpMessage): Promise<boolean> {
     while (this.#refreshing && isInteractive && !this.#refreshing.isInteractive) {
       // A call that must not involve the user may fail where another call succeeds.

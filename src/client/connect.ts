@@ -172,10 +172,7 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
 }
 
 const MAX_ORIGINS = 1000;
-/**
- * Origins of legacy servers, by `fetch` function. For these origins, the client saves a round trip by skipping the
- * modern request.
- */
+/** Origins of legacy servers, by `fetch` function, for which the client skips the modern request. */
 const legacyOrigins = new WeakMap<object, Set<string>>();
 
 /**

@@ -5,22 +5,14 @@
 import { startResponseTimer } from "../core/kit/timer.ts";
 
 export interface DeadlineOptions {
-  /** The method of the request, for error messages. */
   readonly method: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
-  /**
-   * Returns the total milliseconds for which requests of the connection have waited for a user. The timeout does not
-   * include this time.
-   */
+  /** Milliseconds for which requests have waited for a user. The timeout does not include this time. */
   readonly waitedMs?: () => number;
 }
 
-/**
- * Runs a request, with a signal that aborts when the request must end.
- *
- * @throws {DOMException} named `TimeoutError` after `timeoutMs`, or the reason of `signal`.
- */
+/** @throws {DOMException} named `TimeoutError` after `timeoutMs`, or the reason of `signal`. */
 export async function withDeadline<T>(
   { method, signal, timeoutMs, waitedMs = () => 0 }: DeadlineOptions,
   run: (signal: AbortSignal) => Promise<T>,
@@ -48,11 +40,7 @@ export async function withDeadline<T>(
   }
 }
 
-/**
- * Checks a timeout option.
- *
- * @throws {RangeError} if the option is not a positive number or `Infinity`.
- */
+/** @throws {RangeError} if the option is not a positive number or `Infinity`. */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
   throw new RangeError(`Cannot use ${name}: the value is ${ms}; use a positive number of milliseconds, or Infinity`);
@@ -63,10 +51,7 @@ export function checkTimeout(ms: number, name: string): void {
  */
 const LOOK_MS = 50;
 
-/**
- * Starts a timer that pauses while requests wait for a user. `waitedMs` returns the total time of this waiting. Returns
- * a function that cancels the timer.
- */
+/** Pauses while requests wait for a user, which `waitedMs` measures. Returns a function that cancels the timer. */
 export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
   let counted = waitedMs();
   const look = () => {

@@ -30,7 +30,6 @@ const FIRST_MODERN = "2026-07-28";
 const MAX_REFUSALS = 3;
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
-/** Tests whether a protocol revision has no handshake. */
 export function isModern(version: string): boolean {
   return version >= FIRST_MODERN;
 }

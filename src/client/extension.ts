@@ -189,19 +189,16 @@ export function clientExtension<
   return { id, settings, subjects, results: new Map(finishers), notifications: new Map(receivers) };
 }
 
-/** {@linkcode ExtensionResult} without its type parameter. */
 interface FormResult {
   readonly schema: Schema;
   readonly finish: (result: never, call: PendingRequest) => unknown;
 }
 
-/** {@linkcode ReceivedNotification} without its type parameter. */
 interface FormNotification {
   readonly params?: Schema;
   readonly receive: (params: never) => void | Promise<void>;
 }
 
-/** Adds the settings of extensions to a client's capabilities. */
 export function declareExtensions(
   capabilities: ClientCapabilities,
   extensions: readonly ClientExtension[] = [],

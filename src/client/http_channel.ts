@@ -18,17 +18,13 @@ import { RedirectError } from "./redirects.ts";
 export interface HttpChannelOptions {
   readonly url: string;
   readonly sender: HttpSender;
-  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Parses the messages of the server. Defaults to {@linkcode readMessages}. */
   readonly read?: ReadMessages;
   /** Whether to throw if a stream breaks, or if the server sends messages after the response. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
-  /**
-   * Called when the stream of a request is lost and the first attempt to resume the stream fails. The channel then
-   * makes further attempts.
-   */
+  /** Called when the stream of a request is lost and the first attempt to resume the stream fails. */
   readonly onLost?: (error: unknown) => void;
   /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
@@ -37,21 +33,14 @@ export interface HttpChannelOptions {
 const BOTH = "application/json, text/event-stream";
 /** Milliseconds before the channel resumes a stream, if the server does not set `retry`. */
 const RETRY_MS = 1000;
-/**
- * Minimum milliseconds before the channel resumes a stream. Without a minimum, a server could keep the client busy with
- * `retry: 0`.
- */
+/** Minimum milliseconds before a stream is resumed, because a server could keep the client busy with `retry: 0`. */
 const LEAST_RETRY_MS = 100;
 const MAX_RETRY_MS = 30_000;
 /** Maximum number of consecutive failed attempts to resume the stream of a request. */
 const MAX_FAILURES = 5;
-/**
- * Milliseconds that a stream may take to end after the response. If the channel cancelled the stream immediately, the
- * HTTP connection could not be reused.
- */
+/** Milliseconds that a stream may take to end after the response, so that the connection can be reused. */
 const DRAIN_MS = 1000;
 
-/** Creates a channel that sends HTTP requests with the given sender. */
 export function httpChannel(options: HttpChannelOptions): Channel {
   return new HttpChannel(options);
 }
@@ -129,7 +118,6 @@ class HttpChannel implements Channel {
     await this.#options.stop?.();
   }
 
-  /** Adds a signal that also aborts when the channel is closed. */
   #untilClosed(options: SendOptions): Scoped {
     const { signal } = this.#closed;
     return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
@@ -153,10 +141,7 @@ class HttpChannel implements Channel {
     return response;
   }
 
-  /**
-   * Reads the response from a stream. If the stream ends before the response, resumes the stream, provided that the
-   * events have ids.
-   */
+  /** If the stream ends before the response, resumes the stream, provided that the events have ids. */
   async #readResponse(first: Response, { id }: Message, options: Scoped): Promise<Message> {
     const position: Position = { retryMs: RETRY_MS, failures: 0, onLost: this.#options.onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
@@ -220,10 +205,7 @@ class HttpChannel implements Channel {
     this.#draining.delete(stop);
   }
 
-  /**
-   * Reopens a stream after the delay that the server has set. The delay grows with each failure. Returns `undefined` if
-   * the server cannot be reached.
-   */
+  /** The delay that the server has set grows with each failure. Returns `undefined` if the server cannot be reached. */
   async #reopen(position: Position, options: Scoped): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
@@ -263,10 +245,8 @@ class HttpChannel implements Channel {
   }
 }
 
-/** Options whose signal also aborts when the channel is closed. */
 type Scoped = SendOptions & { readonly signal: AbortSignal };
 
-/** An HTTP request to open. */
 interface Opened {
   readonly method: string;
   readonly message?: Message;
@@ -274,10 +254,8 @@ interface Opened {
   readonly isInteractive?: boolean;
 }
 
-/** The state for resuming a stream. */
 interface Position {
   id?: string;
-  /** Milliseconds to wait before the stream is resumed. */
   retryMs: number;
   /** Number of consecutive attempts in which the server could not be reached. */
   failures: number;
@@ -287,7 +265,6 @@ interface Position {
 
 const ENDED = "Cannot get the response: the stream ended before the response";
 
-/** Returns the error for a response that is not an event stream. */
 async function toError(response: Response): Promise<McpError> {
   return toStreamError(response, await readStart(response));
 }

@@ -50,7 +50,6 @@ const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
  * servers do not send headers before the first message.
  */
 const OPEN_STREAM_MS = 1000;
-/** Milliseconds that ending a session may take. */
 const END_SESSION_MS = 2000;
 
 /**
@@ -96,7 +95,6 @@ class LegacyProtocol implements Protocol {
     return this.#codec.sessionId;
   }
 
-  /** Performs the handshake, and opens the standalone stream if necessary. */
   async begin(): Promise<void> {
     await this.#shakeHands();
     // Open the stream before the first request, because messages that the server sends before the stream is open are

@@ -16,12 +16,8 @@ export interface WriteOptions {
   readonly isOneWay?: boolean;
 }
 
-/** Writes lines. */
 export interface LineTransport {
-  /**
-   * Writes one message. Returns a promise if the caller should wait before the next write, until the reader has read
-   * earlier messages.
-   */
+  /** Returns a promise if the caller should wait until the reader has read earlier messages. */
   write(text: string, options?: WriteOptions): Promise<void> | undefined;
   close(): Promise<void>;
 }
@@ -53,10 +49,7 @@ interface Waiter {
   readonly reject: (reason: unknown) => void;
 }
 
-/**
- * Creates a channel over a transport. When the server closes the transport, waiting requests reject with a
- * `NetworkError`.
- */
+/** When the server closes the transport, waiting requests reject with a `NetworkError`. */
 export function lineChannel(options: LineChannelOptions): Channel {
   const { open, onMessage, onBroken, trace, read = readMessages } = options;
   // An array instead of a map, because a test may use the same id twice.

@@ -10,7 +10,6 @@ import type { OpenLineTransport } from "./line_channel.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { killProcess } from "../core/kit/signals.ts";
 
-/** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: PipeOptions["principal"]): OpenLineTransport {
   return (receive, end) => {
     // Deliver messages in a microtask, so that no message arrives before the write returns, as between processes.
@@ -32,20 +31,13 @@ export function memoryTransport(server: PipeServer, principal?: PipeOptions["pri
 export interface ChildTransportOptions {
   /** Called with an error for each line that is too long or is not UTF-8. */
   readonly onBroken: (error: unknown) => void;
-  /**
-   * Milliseconds that the process may take to read its standard input to the end, to exit afterwards, and again to exit
-   * after SIGTERM and after SIGKILL.
-   */
   readonly exitMs: number;
 }
 
 /** Maximum length of a line in bytes. Without a limit, an endless line would fill the memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/**
- * Connects to a child process. When the transport is closed, it closes the process's standard input, and kills the
- * process if the process does not exit.
- */
+/** When the transport is closed, closes the standard input, and kills a process that does not exit. */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {
     const reader = child.output.getReader();

@@ -15,7 +15,6 @@ const MAX_TTL_MS = 24 * 60 * 60 * 1000;
 
 const LIST_CHANGED = /^notifications\/(tools|prompts|resources)\/list_changed$/;
 
-/** A complete list. */
 interface Kept {
   /** The items as JSON, so that a program's changes to returned items do not affect later results. */
   readonly json: string;
@@ -25,7 +24,6 @@ interface Kept {
   readonly sent?: SentToken;
 }
 
-/** A list whose pages are being requested. */
 export interface Collected {
   readonly method: string;
   readonly changes: number;
@@ -37,7 +35,6 @@ export interface Collected {
 /** The tokens of a channel that uses no tokens. */
 export const NO_TOKENS: Tokens = { sent: { token: undefined }, readNext: () => Promise.resolve(undefined) };
 
-/** Caches the complete lists that one client has received. */
 export class ListCache {
   readonly #kept = new Map<string, Kept>();
   readonly #tokens: Tokens | undefined;
@@ -61,7 +58,6 @@ export class ListCache {
     for (const method of [...this.#kept.keys()]) if (method.startsWith(`${feature}/`)) this.#kept.delete(method);
   }
 
-  /** Returns the items of a list that may still be used. */
   async find(method: string): Promise<readonly Params[] | undefined> {
     const kept = this.#kept.get(method);
     if (!kept) return;
@@ -71,12 +67,11 @@ export class ListCache {
     this.#kept.delete(method);
   }
 
-  /** Starts to collect the pages of a list. */
   collect(method: string): Collected {
     return { method, changes: this.#changes, sent: this.#tokens?.sent, until: Infinity, isPublic: true };
   }
 
-  /** Notes a page that has just arrived. A page without a valid `ttlMs` is stale immediately. */
+  /** A page without a valid `ttlMs` is stale immediately. */
   add(collected: Collected, { result: { ttlMs, cacheScope }, isRetried }: Outcome): void {
     const isAllowed = typeof ttlMs === "number" && ttlMs > 0 && !isRetried;
     const until = isAllowed ? performance.now() + Math.min(ttlMs, MAX_TTL_MS) : 0;

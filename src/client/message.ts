@@ -31,16 +31,12 @@ export interface Notification {
   readonly params: Params;
 }
 
-/** Parses the messages in a text. */
 export type ReadMessages = (text: string) => readonly Message[];
 
 /** Parses a message, or an array of messages. Throws if the text is neither. */
 export const readMessages: ReadMessages = (text) => toMessages(text, parse(text));
 
-/**
- * Parses messages that are only forwarded. A whole number beyond 2^53 keeps its digits when `JSON.stringify` writes the
- * message again, but is not a number.
- */
+/** A whole number beyond 2^53 keeps its digits when `JSON.stringify` writes the message again, but is not a number. */
 export const readForwarded: ReadMessages = (text) => toMessages(text, parse(text, toRawNumber));
 
 function toMessages(text: string, value: unknown): readonly Message[] {
@@ -72,10 +68,7 @@ function isRounded(text: string, value: unknown): boolean {
 /** The structured content with the digits of all numbers, by the structured content whose numbers are rounded. */
 const exactContents = new WeakMap<object, unknown>();
 
-/**
- * Returns structured content with texts instead of the numbers that were rounded when the client read it. Returns
- * `undefined` if no number was rounded.
- */
+/** Returns structured content with texts instead of rounded numbers, or `undefined` if no number was rounded. */
 export function findExactContent(content: unknown): unknown {
   return isObject(content) || Array.isArray(content) ? exactContents.get(content) : undefined;
 }

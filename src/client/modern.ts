@@ -54,15 +54,10 @@ const RETRY_MS = 1000;
 const SETTLE_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
-/**
- * Adds the client's name and capabilities to messages. Remembers which arguments the calls to listed tools must repeat
- * in headers.
- */
+/** Remembers which arguments the calls to listed tools must repeat in headers. */
 export class ModernCodec implements Codec {
   readonly hasSession = false;
-  /** The protocol revision to use in requests. */
   version: string;
-  /** The least severe level of log messages that the server should send. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #subjects: Readonly<Record<string, string>>;
@@ -123,7 +118,6 @@ export interface ModernOptions extends ProtocolOptions {
   readonly versions: readonly string[];
 }
 
-/** Creates the protocol for a connection to a modern server. */
 export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
   return new ModernProtocol(rpc, codec, options);
 }
@@ -210,10 +204,7 @@ class ModernProtocol implements Protocol {
     return { ...options, meta: { [META + "clientCapabilities"]: capabilities, ...options.meta } };
   }
 
-  /**
-   * Sends a request. While the server's result requires input, answers the input requests, and sends the request again
-   * with the answers.
-   */
+  /** While the result requires input, answers the input requests, and sends the request again. */
   async #sendWithAnswers(method: string, params: Params, given: CountedRequest): Promise<Outcome> {
     const options = {
       ...given,
@@ -279,10 +270,7 @@ class ModernProtocol implements Protocol {
     );
   }
 
-  /**
-   * Answers an input request. Never throws an `McpError`, because the caller would mistake the error for a response
-   * from the server.
-   */
+  /** Never throws an `McpError`, because the caller would mistake the error for a response from the server. */
   async #answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown> {
     try {
       return await this.#rpc.answer(question, options);
@@ -399,10 +387,8 @@ class ModernProtocol implements Protocol {
   }
 }
 
-/** Options of a request whose answers are counted. */
 type CountedRequest = SentRequestOptions & { readonly asked: Asked };
 
-/** A result that an extension is converting to a final result. */
 interface Finishing {
   readonly signal: AbortSignal;
   readonly ended: Promise<unknown>;
@@ -411,9 +397,6 @@ interface Finishing {
 interface ModernSubscriptionOptions {
   /** Milliseconds to wait for the server's acknowledgement. */
   readonly timeoutMs: number;
-  /**
-   * Returns the total milliseconds for which requests have waited for a user. The timeout does not include this time.
-   */
   readonly waitedMs: () => number;
   /** Whether to subscribe again if the connection is lost. */
   readonly recovers: boolean;
@@ -492,7 +475,6 @@ class ModernSubscription {
     });
   }
 
-  /** Returns whether the server has rejected the subscription. */
   #isRefused(): Promise<boolean> {
     return this.#acknowledged.promise.then(() => false, () => true);
   }
@@ -504,10 +486,7 @@ const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcon
 /** Matches the notifications that clients send in any protocol revision, without extensions. */
 const PROTOCOL = /^notifications\/(cancelled|initialized|progress|roots\/.*)$/;
 
-/**
- * Tests whether an extension that is only declared in `capabilities` may define a result type. An unknown extension may
- * define any type.
- */
+/** Whether a declared extension may define a result type. An unknown extension may define any type. */
 function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }: ProtocolOptions): boolean {
   const { extensions = {} } = capabilities;
   if (typeof resultType !== "string") return false;

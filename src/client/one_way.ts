@@ -21,7 +21,6 @@ const ACCEPT_MS = 10_000;
  */
 const MAX_OPEN = 16;
 
-/** Tests whether a message is a notification or a response. */
 export function isOneWay({ method, id }: Message): boolean {
   return method === undefined || id === undefined;
 }
@@ -33,7 +32,6 @@ export interface Acceptance {
   readonly text: string;
 }
 
-/** Posts messages that expect no reply. */
 export class OneWayPosts {
   readonly #slots = new AnswerSlots(MAX_OPEN);
 

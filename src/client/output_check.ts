@@ -28,7 +28,6 @@ export class OutputChecks {
     );
   }
 
-  /** Whether the output schema of a tool is known. */
   has(name: string): boolean {
     return this.#findSchema(name) !== undefined;
   }
@@ -37,13 +36,13 @@ export class OutputChecks {
     return this.#schemas.get(name) ?? this.#find(name);
   }
 
-  /** Removes all schemas. Called when the server's list of tools has changed. */
+  /** Called when the server's list of tools has changed. */
   forget(): void {
     this.#schemas.clear();
   }
 
   /**
-   * Validates the result of a tool call. Accepts any result if no output schema of the tool is known.
+   * Accepts any result if no output schema of the tool is known.
    *
    * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */

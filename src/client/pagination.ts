@@ -18,14 +18,11 @@ export interface PagesOptions {
   readonly what: string;
   /** Timeout for requesting one page, in milliseconds. */
   readonly timeoutMs: number;
-  /**
-   * Requests a page, with a timeout of `timeoutMs` milliseconds. Returns `undefined` if the server does not support the
-   * list.
-   */
+  /** Returns `undefined` if the server does not support the list. */
   request(params: { readonly cursor?: unknown }, timeoutMs: number): Promise<Result | undefined>;
 }
 
-/** Yields the pages of a list. Throws if the list exceeds a limit. */
+/** Throws if the list exceeds a limit. */
 export async function* readPages({ what, timeoutMs, request }: PagesOptions): AsyncGenerator<Result> {
   checkTimeout(timeoutMs, "timeoutMs");
   const mostMs = timeoutMs * MAX_TIMEOUTS;

@@ -25,7 +25,6 @@ export interface ServerInfo {
   readonly instructions?: string;
 }
 
-/** The protocol of one era on one connection. */
 export interface Protocol {
   readonly server: ServerInfo;
   /** The session id. `undefined` without a session, and over transports other than HTTP. */
@@ -36,23 +35,19 @@ export interface Protocol {
   /** Subscribes to changes, and calls `onChange` with each notification of the subscription. */
   watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
-  /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
   /** Ends all subscriptions and the session, but not the connection. */
   close(): Promise<void>;
 }
 
-/** The client's name, capabilities and extensions, as servers receive them. */
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
-  /** The least severe level of log messages that the server should send. */
   readonly logLevel?: LogLevel;
   /** The extensions that the client implements. `capabilities` declares their settings. */
   readonly extensions?: readonly ClientExtension[];
 }
 
-/** Options of the protocols of both eras. */
 export interface ProtocolOptions extends ClientIdentity {
   /** Called with the description of each problem that does not fail a request. */
   readonly onWarning: (text: string) => void;

@@ -83,11 +83,7 @@ async function follow(
   );
 }
 
-/**
- * Sends a request.
- *
- * @throws {Error} if the server cannot be reached; the message names the URL.
- */
+/** @throws {Error} if the server cannot be reached; the message names the URL. */
 export async function send(fetch: Fetch, { href, origin }: URL, init: RequestInit): Promise<Response> {
   try {
     return await fetch(new Request(href, init));

@@ -25,7 +25,7 @@ export type ClientMiddleware = (
   next: (request?: ClientRequest) => Promise<Result>,
 ) => Result | Promise<Result>;
 
-/** Runs middleware around a request. The first function is the outermost. */
+/** The first function is the outermost. */
 export async function runMiddleware(
   use: readonly ClientMiddleware[],
   request: ClientRequest,

@@ -7,7 +7,7 @@ import { deadline } from "../core/kit/deadline.ts";
 import { MAX_CHARACTERS } from "../core/kit/event_stream.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
 
-/** Returns the body of a response as text. Throws if the text exceeds the maximum length of a message. */
+/** Throws if the text exceeds the maximum length of a message. */
 export async function readText({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -22,10 +22,7 @@ export async function readText({ body }: Response): Promise<string> {
 
 /** Maximum number of characters that {@linkcode readStart} reads. */
 const MAX_START = 64 * 1024;
-/**
- * Milliseconds for which {@linkcode readStart} reads. If the client cancelled the body immediately, the HTTP connection
- * could not be reused.
- */
+/** Milliseconds for which {@linkcode readStart} reads, so that the HTTP connection can be reused. */
 const START_MS = 1000;
 
 /**
@@ -49,7 +46,6 @@ export async function readStart({ body }: Response, signal?: AbortSignal): Promi
   return text.slice(0, MAX_START);
 }
 
-/** Tests whether a response is an event stream. */
 export function isStream({ ok, headers }: Response): boolean {
   return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }

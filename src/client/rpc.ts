@@ -72,7 +72,6 @@ export interface RequestOptions extends AnswerOptions {
   readonly resume?: Result;
 }
 
-/** The names and types of {@linkcode RequestOptions}, for {@linkcode checkOptions}. */
 export const REQUEST: KnownOptions<keyof RequestOptions> = {
   names: {
     ...ANSWER,
@@ -95,10 +94,7 @@ export interface TestRequestOptions extends RequestOptions {
   readonly id?: Id;
 }
 
-/**
- * Options of a request that belongs to a larger request of the program, such as a page of a list. The key is a symbol,
- * so that only this library can set it.
- */
+/** Options of a part of a larger request, such as a page. The key is a symbol, so that only this library can set it. */
 export interface CountedOptions extends RequestOptions {
   /** Counts the server's requests. Defaults to a new count. */
   readonly [INTERNALS]?: Asked;
@@ -164,14 +160,13 @@ export interface Outcome {
   readonly isRetried?: boolean;
 }
 
-/** The JSON-RPC connection of a client. */
 export interface Rpc {
   readonly channel: Channel;
   /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   readonly waitedMs: () => number;
-  /** The codec of the protocol revision. Replaced when the era is known. */
+  /** Replaced when the era is known. */
   codec: Codec;
   /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
@@ -181,17 +176,10 @@ export interface Rpc {
   readonly budget: AnswerBudget;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /**
-   * Answers a request from the server. If the client is already answering the maximum number of requests, waits until
-   * an earlier request is answered.
-   */
+  /** If the client is already answering the maximum number of requests, waits for a slot. */
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
-  /** Processes a request or notification from the server. */
   receive(message: Message): void;
-  /**
-   * Aborts all requests in flight, and stops answering the server's requests. The connection can no longer send messages
-   * that expect no reply.
-   */
+  /** Aborts all requests, and stops answering the server. Messages that expect no reply can no longer be sent. */
   abort(reason?: unknown): void;
   /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
   flush(): Promise<void>;
@@ -199,7 +187,6 @@ export interface Rpc {
 
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
-  /** The function that answers the request. Defaults to the connection's function. */
   readonly answer?: RequestHandler;
 }
 
@@ -207,9 +194,8 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
-  /** Maximum number of answers for one request of the program. Defaults to {@linkcode MAX_ANSWERS}. */
+  /** Defaults to {@linkcode MAX_ANSWERS}. */
   readonly maxAnswers?: number;
-  /** Middleware that wraps each request. The first function is the outermost. */
   readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors that belong to no request. */
@@ -220,7 +206,6 @@ export interface RpcOptions {
   readonly repeatsAnswers?: boolean;
 }
 
-/** A request in flight. */
 interface Running {
   readonly id: Id;
   readonly request: OriginatingRequest;
@@ -255,10 +240,7 @@ const CALL_ENDED = "Cannot answer: the request that needed the answer has ended"
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
-/**
- * Maximum number of server requests that the client answers at the same time. The number is limited, because each
- * request may involve a user or a model.
- */
+/** Maximum number of server requests that are answered at the same time, because each may involve a user or a model. */
 const MAX_ANSWERING = 8;
 /** Maximum number of server requests that wait to be answered, in addition to {@linkcode MAX_ANSWERING}. */
 const MAX_WAITING = 100;
@@ -266,20 +248,14 @@ const MAX_WAITING = 100;
  * Maximum number of characters in the parameters of all open server requests together. A single request may be longer.
  */
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
-/**
- * Milliseconds before the client retries sending an answer that the server has rejected. The delay doubles with each
- * retry.
- */
+/** Milliseconds before a rejected answer is sent again. Doubles with each retry. */
 const ANSWER_RETRY_MS = 250;
 const ANSWER_RETRIES = 5;
 
 /** The assumed outcome of a message that could not be sent. */
 const FAILED: SendResult = { status: 503 };
 
-/**
- * Maximum number of immediate replies, such as to pings, that the client sends at the same time. The client drops
- * further replies.
- */
+/** Maximum number of immediate replies, such as to pings, that are sent at once. Further replies are dropped. */
 const MAX_REPLYING = 100;
 
 /** Maximum number of cancelled requests whose late results the client still receives. */
@@ -297,7 +273,6 @@ interface Question {
   hasEnded?: boolean;
 }
 
-/** Opens a channel, and creates a JSON-RPC connection over it. */
 export function createRpc(options: RpcOptions): Rpc {
   return new ChannelRpc(options);
 }
@@ -315,7 +290,6 @@ class ChannelRpc implements Rpc {
   readonly #onUnidentified: (error: unknown) => void;
   readonly #repeatsAnswers: boolean;
   readonly #running = new Set<Running>();
-  /** The functions that receive the late results of cancelled requests, by id. */
   readonly #late = new BoundedMap<Id, (result: Result) => void>({ full: "evict", max: MAX_LATE });
   readonly #questions = new Set<Question>();
   readonly #slots = new AnswerSlots(MAX_ANSWERING);
@@ -353,7 +327,6 @@ class ChannelRpc implements Rpc {
     );
   }
 
-  /** Sends a request through the middleware. */
   async #requestWithin(request: ClientRequest, options: SentRequestOptions): Promise<Outcome> {
     let last: Outcome | undefined;
     const result = await runMiddleware(this.#use, request, async ({ headers, signal, ...changed }) => {
@@ -432,10 +405,7 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  /**
-   * Processes a response that no request waits for: the late response to a cancelled request, or the error response to
-   * a notification, which has no id.
-   */
+  /** The late response to a cancelled request, or the error response to a notification, which has no id. */
   #receiveLate({ id, result, error }: Message): void {
     if (error && !isId(id)) {
       return this.#onUnidentified(toRejection(error, "Cannot identify the rejected message: it got"));
@@ -493,7 +463,6 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  /** Cancels a running request. */
   #giveUp(running: Running, method: string, reason: unknown): void {
     const { id, stop, hasSession } = running;
     running.isGivenUp = true;

@@ -20,17 +20,11 @@ import type { RequestHandler } from "./rpc.ts";
 import { show } from "../core/known_options.ts";
 import { toShown } from "./shown.ts";
 
-/** The callbacks that answer a server, and the capabilities that the client declares. */
 export interface RequestHandlerOptions extends AnswerOptions {
-  /** The capabilities that the client declares in addition to the capabilities of the callbacks. */
   readonly capabilities?: ClientCapabilities;
 }
 
-/**
- * Creates the function that answers requests from a server.
- *
- * @throws {TypeError} if a root is not a `file://` URI.
- */
+/** @throws {TypeError} if a root is not a `file://` URI. */
 export function createRequestHandler(options: RequestHandlerOptions): RequestHandler {
   const { onElicit, onElicitUrl, onSample, roots } = options;
   const { sampling } = { ...toCapabilities(options), ...options.capabilities };

@@ -46,7 +46,6 @@ const MAX_CHARACTERS = 16 * 1024 * 1024;
 /** Maximum number of characters in the unread notifications of all subscriptions of a connection. */
 const MAX_ALL_CHARACTERS = 64 * 1024 * 1024;
 
-/** Counts the unread notifications of all subscriptions of a connection. */
 export interface Held {
   characters: number;
 }

@@ -52,14 +52,9 @@ export type Open = (hooks: {
   readonly onBroken: (error: unknown) => void;
 }) => Channel;
 
-/** The default timeout of a request in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
-/**
- * Returns a function that opens a channel to a target.
- *
- * @throws {TypeError} if the target is invalid.
- */
+/** @throws {TypeError} if the target is invalid. */
 export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
@@ -84,7 +79,6 @@ function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A failed attempt to connect. */
 export interface Failed extends TargetOptions {
   readonly error: unknown;
   /** Whether the attempt used only legacy revisions. */

@@ -25,15 +25,11 @@ export type OnMisfit = (text: string) => void;
 /** Maximum number of problems that are reported for one list. */
 const MAX_PROBLEMS = 10;
 
-/** Creates the error for a result that the client cannot use. */
 export function toMisfit(what: string, state: string): McpError {
   return new McpError(0, toPrintableLine(`Cannot use the result of ${what}: ${state}`), undefined, {});
 }
 
-/**
- * Returns the entries of a list without members of a wrong type, and without entries whose required members have a
- * wrong type.
- */
+/** Leaves out members of a wrong type, and entries whose required members have a wrong type. */
 export function readEntries(method: string, entries: readonly Members[], onMisfit: OnMisfit): readonly Members[] {
   const problems: string[] = [];
   const add = (misfit: EntryMisfit) => void problems.push(describeEntry(method, misfit));

@@ -19,22 +19,15 @@ export interface AccessToken {
   readonly scopes?: readonly string[];
 }
 
-/** The client and the form parameters of a token request. */
 export interface TokenParams {
   readonly client: OAuthClient;
-  /**
-   * The form parameters, except the parameters that authenticate the client. Parameters whose value is `undefined` are
-   * not sent.
-   */
+  /** The form parameters, except those that authenticate the client. `undefined` parameters are not sent. */
   readonly params: Readonly<Record<string, string | undefined>>;
   /** Returns the current time, in milliseconds since 1970. */
   readonly date: () => number;
 }
 
-/**
- * Loads the module that sends token and introspection requests. The module is loaded on first use, because most servers
- * never send such a request.
- */
+/** Loaded on first use, because most servers never send such a request. */
 export async function loadTokenRequests(): Promise<typeof import("./token_requests.ts")> {
   return await import("./token_requests.ts");
 }
@@ -68,21 +61,12 @@ export async function requestToken(
   });
 }
 
-/**
- * Milliseconds before its expiry at which a token is replaced. For a short-lived token, half of its lifetime if that is
- * less.
- */
+/** Milliseconds before its expiry at which a token is replaced, at most half of the token's lifetime. */
 const MARGIN_MS = 30_000;
-/**
- * Assumed lifetime of a token whose issuer did not state an expiry time, in milliseconds. `MARGIN_MS` applies to this
- * lifetime too.
- */
+/** Assumed lifetime in milliseconds, to which `MARGIN_MS` applies, of a token without an expiry time. */
 const UNKNOWN_MS = 60_000;
 
-/**
- * Requests a token on the first call of `get`, and a new token shortly before the token expires. Concurrent calls share
- * one request.
- */
+/** Requests a new token shortly before the token expires. Concurrent calls share one request. */
 export class ReusedToken {
   readonly #request: () => Promise<AccessToken>;
   readonly #date: () => number;

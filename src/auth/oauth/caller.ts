@@ -8,10 +8,7 @@ import { isAllScopes } from "../../server/call/scopes.ts";
 /** The claims of a token: the payload of a JWT, or the introspection response of the token's issuer. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/**
- * A caller whom `oauth()` authenticated. `C` is the type of the claims, which is the output type of the schema in
- * `oauth({ claims })`.
- */
+/** A caller whom `oauth()` authenticated. `C` is the output type of the schema in `oauth({ claims })`. */
 export interface OAuthPrincipal<C = Claims> extends Principal {
   /** Issuer of the token: the value of the `iss` claim. */
   readonly issuer: string;
@@ -22,10 +19,7 @@ export interface OAuthPrincipal<C = Claims> extends Principal {
   readonly subject?: string;
   /** Id of the client that requested the token. `undefined` if the token does not name its client. */
   readonly clientId?: string;
-  /**
-   * Scopes that the token grants. If `readScopes` returned `undefined`, the property is `undefined` too, and the token
-   * grants no scopes.
-   */
+  /** Scopes that the token grants. `undefined`, which grants no scopes, if `readScopes` returned `undefined`. */
   readonly scopes?: readonly string[];
   /** The claims of the token, as returned by the schema in `oauth({ claims })`. */
   readonly claims: C;
@@ -67,7 +61,6 @@ export function toOAuthPrincipal(
   claims: Claims,
   { expiresAt, readScopes, checked }: {
     readonly expiresAt?: number;
-    /** The claims for `ctx.principal.claims`, as returned by the schema. */
     readonly checked: Claims;
     readonly readScopes: (claims: Claims) => readonly string[] | undefined;
   },

@@ -15,14 +15,12 @@ export class InvalidToken extends Error {
   /** More details about the reason. Only `observer.auth` receives them. */
   readonly detail?: string;
 
-  /** `message` is for the client, and `detail` for the observer. */
   constructor(message: string, detail?: string) {
     super(message);
     this.detail = detail;
   }
 }
 
-/** The rules with which `checkClaims` accepts or refuses a token. */
 export interface ClaimRules {
   /** Audiences that this server accepts. The `aud` claim must contain at least one of these audiences. */
   readonly audiences: ReadonlySet<string>;
@@ -91,10 +89,7 @@ function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= MAX_TIME;
 }
 
-/**
- * Normalizes an audience that is a URL: converts the scheme and the host to lower case, and an empty path to `/`.
- * Returns any other audience unchanged.
- */
+/** Converts the scheme and the host of a URL to lower case, and an empty path to `/`. */
 export function toAudience(text: string): string {
   return /^https?:/i.test(text) && !MOVED.test(text) ? URL.parse(text)?.href ?? text : text;
 }

@@ -8,7 +8,6 @@ import { type AuthRefusal, type AuthRequestInfo, refuseRequest } from "../../ser
 import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import { sha256 } from "../../core/kit/sha256.ts";
 
-/** Name of the header that contains the proof. */
 export const PROOF = "dpop";
 
 /**
@@ -24,9 +23,7 @@ export class InvalidProof extends Error {}
 export interface ProvenRequest {
   readonly request: Request;
   readonly token: string;
-  /** Thumbprint of the key that the token is bound to. */
   readonly thumbprint: string;
-  /** Id of the token's principal. */
   readonly principal: string;
   /** Public URL of the requested resource. */
   readonly resource: URL;
@@ -100,10 +97,7 @@ async function verify(
   return { iat: iat * 1000, jti };
 }
 
-/**
- * Returns the claims of a proof. Throws `InvalidProof` if the proof is not signed with the key that has the given
- * thumbprint.
- */
+/** Throws `InvalidProof` if the proof is not signed with the key that has the given thumbprint. */
 async function readClaims(proof: string, thumbprint: string, now: number): Promise<JWTPayload> {
   try {
     const { jwk } = decodeProtectedHeader(proof);

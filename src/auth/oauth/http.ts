@@ -8,7 +8,6 @@ import { deadline } from "../../core/kit/deadline.ts";
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A response with a JSON body. */
 export interface JsonResponse {
   readonly status: number;
   /** The body, or an empty object if the body is not a JSON object. */
@@ -24,17 +23,13 @@ const TEXT = {
   toError: () => new Error(`the response is longer than ${MAX_BYTES} bytes`),
 };
 
-/** A response with its body as text. */
 export interface TextResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/**
- * Sends a request and reads the response body as text. Does not follow redirects, because a redirect could lead to any
- * server.
- */
+/** Does not follow redirects, because a redirect could lead to any server. */
 export async function sendText(send: Send, url: string, init: RequestInit): Promise<TextResponse> {
   const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
   const exchange = async () => {
@@ -47,7 +42,6 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
   return await deadline(exchange(), { signal });
 }
 
-/** Sends a request with `Accept: application/json` and parses the response body. */
 export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
   const headers = new Headers(init.headers);
   headers.set("accept", "application/json");
@@ -56,17 +50,13 @@ export async function sendJson(send: Send, url: string, init: RequestInit): Prom
   return { status, json: isObject(json) ? json : {} };
 }
 
-/**
- * Parses a URL that receives tokens or provides keys. Returns `undefined` unless the URL uses https, or http on
- * loopback.
- */
+/** Returns `undefined` unless the URL uses https, or http on loopback. */
 export function readSecureUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || url.username || url.password || url.href.includes("#")) return;
   return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url) ? url : undefined;
 }
 
-/** Tests whether the host of a URL is a loopback host. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

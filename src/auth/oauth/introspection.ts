@@ -17,10 +17,7 @@ export interface IntrospectionOptions extends OAuthClient {
   readonly endpoint?: string;
 }
 
-/**
- * Returns a function that introspects a token at an issuer, and returns the claims, or `undefined` if the token is not
- * active.
- */
+/** The returned function returns the claims of a token, or `undefined` if the token is not active. */
 export function createIntrospection(
   { endpoint, ...client }: IntrospectionOptions,
   place: { readonly issuer: Issuer; readonly send: Send },

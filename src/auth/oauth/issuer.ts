@@ -9,10 +9,7 @@ import { Loaded } from "./loaded.ts";
 import { hideCredentials } from "../../core/kit/url_text.ts";
 import { quote } from "../../core/protocol/errors.ts";
 
-/**
- * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for the
- * endpoint.
- */
+/** An endpoint is `undefined` if the metadata contains no secure URL for the endpoint. */
 export interface IssuerMetadata {
   readonly jwksUri?: string;
   readonly tokenEndpoint?: string;
@@ -50,7 +47,6 @@ export class Issuer {
     this.keys = new Loaded(`the keys of the issuer ${name}`, (now) => this.#loadKeys(now));
   }
 
-  /** The keys that were loaded most recently. */
   get latestKeys(): IssuerKeys | undefined {
     return this.#latest;
   }

@@ -6,30 +6,23 @@ import { checkClaims, type ClaimRules, InvalidToken, isIdToken } from "./claims.
 import type { Claims } from "./caller.ts";
 import type { Issuer, IssuerKeys } from "./issuer.ts";
 
-/** The rules with which `verifyJwt` accepts or refuses a token. */
 export interface JwtRules extends ClaimRules {
   /** The trusted issuers. The keys are the issuers' names, as in the `iss` claim. */
   readonly issuers: ReadonlyMap<string, Issuer>;
-  /** Signature algorithms that are allowed. */
   readonly algorithms: readonly string[];
   /** Whether the `typ` of a token must be `at+jwt`. If `false`, `typ` may also be `JWT` or missing. */
   readonly needsType: boolean;
 }
 
-/** A token whose signature and claims are valid. */
 export interface VerifiedJwt {
   readonly issuer: Issuer;
   readonly claims: Claims;
   /** Time at which the token expires, in milliseconds since 1970. */
   readonly expiresAt: number;
-  /** The keys that verified the signature. */
   readonly keys: IssuerKeys;
 }
 
-/**
- * Accepted signature algorithms, all of which use a public key. With a shared key, anyone who can verify a token could
- * also create tokens.
- */
+/** All use a public key. With a shared key, anyone who can verify a token could also create tokens. */
 export const ALGORITHMS: readonly string[] = [
   "RS256",
   "RS384",
@@ -47,7 +40,7 @@ export const ALGORITHMS: readonly string[] = [
 /** Maximum number of matching keys that are tried for one token. */
 const MAX_KEYS = 8;
 
-/** Reads the header of a JWT. Returns `undefined` if the token is not a JWT. */
+/** Returns `undefined` if the token is not a JWT. */
 export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
   try {
     const { alg, ...header } = decodeProtectedHeader(token);
@@ -58,8 +51,8 @@ export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
 }
 
 /**
- * Verifies a JWT. Checks the header and the claims before the signature, so that the server does not load keys for a
- * token that it refuses anyway.
+ * Checks the header and the claims before the signature, so that the server does not load keys for a token that it
+ * refuses anyway.
  *
  * @throws {InvalidToken} if the token is refused.
  * @throws {Unavailable} if the keys of the token's issuer cannot be loaded.

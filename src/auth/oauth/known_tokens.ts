@@ -40,14 +40,12 @@ export interface Verdict {
 /** A token, preceded by the key of the resource for which a client presents it. */
 type TokenKey = string;
 
-/** The tokens that a server has checked. */
 export class KnownTokens {
   /**
    * Accepted tokens. The cache key is the key of the resource, followed by `Bearer`, a space and the token, which is
    * the `Authorization` header of most clients.
    */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
-  /** The errors with which opaque tokens were refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   /**
    * Digests of opaque tokens that were accepted within the last hour. The server still introspects such a token, but does
@@ -67,7 +65,6 @@ export class KnownTokens {
     this.#accepted.set(found, { value: verdict, until: verdict.until, characters }, now);
   }
 
-  /** Returns the error with which an opaque token was refused, if any. */
   findRefused(key: TokenKey, now: number): InvalidToken | undefined {
     return this.#refused.get(key, now);
   }
@@ -77,7 +74,6 @@ export class KnownTokens {
     this.#refused.set(key, { value: error, until: now + INTROSPECTED_MS }, now);
   }
 
-  /** Remembers that an opaque token was accepted. */
   addSeen(key: TokenKey, now: number): void {
     this.#seen.set(digest(key), { value: true, until: now + SEEN_MS }, now);
   }

@@ -16,7 +16,6 @@ const STALE_MS = 3_600_000;
  */
 const RENEW_MS = 1000;
 
-/** The error for a value that could not be loaded. */
 export class Unavailable extends Error {
   #isTaken = false;
 
@@ -61,10 +60,7 @@ export class Loaded<T> {
     return age < STALE_MS && (this.#loading !== undefined || Math.abs(now - this.#triedAt) < COOL_DOWN_MS);
   }
 
-  /**
-   * Returns the value, and loads it if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded and
-   * there is no value from the last hour.
-   */
+  /** @throws {Unavailable} if the value cannot be loaded and there is no value from the last hour. */
   async get(now: number): Promise<T> {
     const age = Math.abs(now - this.#loadedAt);
     if (this.#value !== undefined && age < FRESH_MS) return this.#value;
@@ -79,10 +75,7 @@ export class Loaded<T> {
     throw new Unavailable(`${this.#name} could not be loaded`);
   }
 
-  /**
-   * Loads the value, or joins a load in progress. Resolves to `undefined` if the last attempt started less than 30
-   * seconds ago.
-   */
+  /** Resolves to `undefined` if the last attempt started less than 30 seconds ago. */
   renew(now: number): Promise<T | undefined> {
     if (this.#loading) return this.#loading;
     // Use the absolute difference, because the system clock may have been set back since the last attempt.

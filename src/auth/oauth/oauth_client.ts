@@ -19,7 +19,6 @@ export interface OAuthClient {
   readonly algorithm?: string;
 }
 
-/** The known options of {@linkcode OAuthClient}, for `checkOptions`. */
 export const CLIENT: KnownOptions<keyof OAuthClient> = {
   names: { clientId: true, clientSecret: true, secretIn: true, privateKey: true, algorithm: true },
   hints: {

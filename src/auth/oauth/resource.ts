@@ -18,7 +18,6 @@ import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
  */
 export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
 
-/** The options of `oauth` that `readResources` reads. */
 export interface ResourceOptions {
   readonly resource: string | ByPath<string>;
   readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
@@ -114,19 +113,13 @@ export class Resource {
   }
 }
 
-/** The resources of a server. */
 export interface Resources {
-  /** Returns the resource for the concrete path of a request. */
   readonly at: (info: PathInfo) => Resource;
   readonly challenge: Challenge | ((info: PathInfo) => Challenge);
   readonly routes: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
 }
 
-/**
- * Reads the resources of a server from the options of `oauth`.
- *
- * @throws {TypeError} if the options contradict each other.
- */
+/** @throws {TypeError} if the options contradict each other. */
 export function readResources(options: ResourceOptions): Resources {
   const { resource, audience = [], rootMetadata = false } = options;
   if (typeof resource !== "function") {
@@ -175,10 +168,7 @@ export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path:
   throw new TypeError(`Cannot use oauth(): ${state}; make resource (and audience) a function of the parameters`);
 }
 
-/**
- * Returns the normal form of a URL: scheme and host in lower case, and no slash after the host unless `text` contains
- * one.
- */
+/** Scheme and host in lower case, and no slash after the host unless `text` contains one. */
 function toName(text: string, { href, origin, pathname, search }: URL): string {
   return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
 }

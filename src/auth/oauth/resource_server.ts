@@ -236,7 +236,6 @@ export function oauth(options: OAuthOptions<Schema>): Authentication {
   return new ResourceServer(options);
 }
 
-/** A token, and the resource for which the client presents the token. */
 interface Presented {
   readonly scheme: TokenScheme;
   readonly token: string;
@@ -370,10 +369,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       this.#running.start(id, info, (info) => this.#verify(presented, info, server));
   }
 
-  /**
-   * Returns the principal of a valid token. If the token is bound to a key, checks the proof first, and returns a
-   * refusal if the request has no valid proof.
-   */
+  /** If the token is bound to a key, returns a refusal if the request has no valid proof. */
   async #admit(
     verdict: Verdict,
     presented: Presented,
@@ -523,7 +519,6 @@ function refuseToken({ scheme, error, reason, detail, isBound }: TokenProblem, r
   return refuseRequest(error === "invalid_request" ? 400 : 401, { challenge, reason, detail });
 }
 
-/** The issuer and the claims of an opaque token. */
 interface Introspected {
   readonly issuer: Issuer;
   readonly claims: Claims;

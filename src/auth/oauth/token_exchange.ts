@@ -34,12 +34,11 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-/** Key of the exchanges of a server. */
 const EXCHANGES = {};
 
 const makeExchanges = () => new Set<Exchange>();
 
-/** Exchanges the token of the caller of a request. Returns `undefined` if another issuer issued the token. */
+/** Returns `undefined` if another issuer issued the token. */
 type Exchange = (
   ctx: Pick<Context, "principal">,
   request: ExchangeRequest,
@@ -132,7 +131,6 @@ export class TokenExchange {
     if (issuer === this.#place.issuer) return server.attach(principal, { issuer: issuer.name, token });
   }
 
-  /** Removes the exchanged tokens from memory. */
   clear(): void {
     this.#kept.clear();
   }

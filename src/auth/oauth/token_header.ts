@@ -2,15 +2,13 @@
  * Reads access tokens from the `Authorization` header.
  */
 
-/** Schemes of the `Authorization` header that contain a token. */
 export type TokenScheme = "Bearer" | "DPoP";
 
-/** The token of a request, or the reason for a refusal. */
 export type ReadToken =
   | { readonly scheme: TokenScheme; readonly token: string }
   | TokenProblem;
 
-/** The reason why a request is refused. `error` is `undefined` if the request has no token. */
+/** `error` is `undefined` if the request has no token. */
 export interface TokenProblem {
   readonly scheme?: TokenScheme;
   readonly error?: "invalid_request" | "invalid_token" | "invalid_dpop_proof";
@@ -21,17 +19,13 @@ export interface TokenProblem {
   readonly isBound?: boolean;
 }
 
-/** Text before a bearer token in the `Authorization` header. */
 export const PREFIX = "Bearer ";
 /** Maximum length of a token in characters. */
 const MAX_TOKEN = 16_384;
-/**
- * Name of the query parameter that RFC 6750 defines for tokens. The server refuses requests with this parameter,
- * because URLs end up in logs.
- */
+/** Query parameter for tokens in RFC 6750. Requests with this parameter are refused, because URLs end up in logs. */
 export const QUERY = "access_token";
 
-/** Reads the token from an `Authorization` header. `url` is the URL of the request. */
+/** `url` is the URL of the request. */
 export function readToken(header: string, url: string): ReadToken {
   if (url.includes("?") && new URL(url).searchParams.has(QUERY)) {
     return { error: "invalid_request", reason: "the token is in the query; send it in the Authorization header" };

@@ -30,10 +30,8 @@ import { hideCredentials } from "../../core/kit/url_text.ts";
 export interface TokenRequest {
   /** Name of the authorization server: its URL, as in the `iss` claim. */
   readonly issuer: string;
-  /** URL of the token endpoint or of the introspection endpoint. */
   readonly endpoint: string;
   readonly client: OAuthClient;
-  /** The form parameters, except the parameters that authenticate the client. */
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly send: Send;
 }
@@ -41,11 +39,7 @@ export interface TokenRequest {
 /** The error for an unusable response. The message contains no part of the response body except an error code. */
 export class UnusableResponseError extends Error {}
 
-/**
- * Sends a token request.
- *
- * @throws {UnusableResponseError} if the response is not a valid token response, or if the endpoint is not secure.
- */
+/** @throws {UnusableResponseError} if the response is not a valid token response, or if the endpoint is not secure. */
 export async function requestTokenAt(request: TokenRequest): Promise<TokenEndpointResponse> {
   const { issuer, endpoint, client } = request;
   const server = { issuer, token_endpoint: endpoint };

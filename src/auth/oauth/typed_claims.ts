@@ -10,14 +10,10 @@ import type { Principal } from "../../server/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 
-/** Checks claims against a schema. Without a schema, accepts all claims. */
 export class TypedClaims {
   readonly #schema?: CompiledSchema;
   readonly #issuers: ReadonlyMap<string, unknown>;
-  /**
-   * The claims objects that this process has checked. A copy of a principal with a later `expiresAt` has the same
-   * claims object.
-   */
+  /** The claims objects that this process has checked. Copies of a principal share the claims object. */
   readonly #checked = new WeakSet<object>();
 
   /**

@@ -126,7 +126,6 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   return problems.length ? toUnready(auth, problems[0]) : auth;
 }
 
-/** The places that may contain the key, and the values from which principals and refusals are created. */
 interface Finding {
   readonly places: Places;
   readonly challenge: Challenge;

@@ -133,7 +133,6 @@ const SEEN_LIMITS = { entries: 10_000, characters: 1024 * 1024 };
 const ACCEPTED_MS = 5000;
 const ACCEPTED_LIMITS = { entries: 10_000, characters: Infinity };
 
-/** A name and a password that a request presents. */
 interface Presented {
   readonly pair: string;
   readonly url: string;

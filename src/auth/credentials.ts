@@ -5,9 +5,7 @@ import { isPromiseLike } from "../core/protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
 
-/** The places where a request may contain a credential. */
 export interface Places {
-  /** Name of the header that may contain the credential. */
   readonly header: string;
   /**
    * Scheme before the credential in the header, such as `Bearer`. If omitted, the header contains only the credential.
@@ -19,7 +17,6 @@ export interface Places {
   readonly query?: string;
 }
 
-/** The credential in a request, or a refusal if the request does not have exactly one well-formed credential. */
 export type Presented =
   | { readonly credential: string; readonly refusal?: undefined }
   | { readonly refusal: AuthRefusal; readonly credential?: undefined };
@@ -27,7 +24,7 @@ export type Presented =
 /** Maximum length of a credential in characters. */
 const MAX_LENGTH = 4096;
 
-/** Reads the credential from a request. Refuses a request with several credentials. */
+/** Refuses a request with several credentials. */
 export function readCredential(request: Request, places: Places, challenge: Challenge): Presented {
   const { header, scheme, cookie, query } = places;
   const { headers } = request;
@@ -87,7 +84,6 @@ export function toCaller<T extends object>(
   return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);
 }
 
-/** Creates the refusal of a request with an unknown credential. */
 export function toUnknown(challenge: Challenge): AuthRefusal {
   return refuseRequest(401, {
     challenge: toError(challenge, "invalid_token"),
@@ -103,7 +99,6 @@ function withoutScheme(value: string, scheme: string): string | undefined {
   return isOf ? value.slice(length + 1).trim() : undefined;
 }
 
-/** Reads the values of all cookies with the given name from a `Cookie` header. */
 export function readCookies(header: string, name: string): readonly string[] {
   return header.split(";").flatMap((cookie) => {
     const at = cookie.indexOf("=");

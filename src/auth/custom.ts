@@ -112,7 +112,6 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   };
 }
 
-/** The values that the `form` option determines. */
 interface Form {
   /** Names of the headers with credentials, without `Authorization`. */
   readonly names: readonly string[];

@@ -85,7 +85,6 @@ export interface ElicitationLinks {
   open(url: string, principalId: string): Promise<{ readonly data: unknown } | undefined>;
 }
 
-/** The sealed contents of a link. */
 interface Contents {
   readonly principal: string;
   /** Origin and path of the page. */
@@ -184,7 +183,6 @@ function toPage({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-/** The used links that several processes share. */
 class SharedLinks implements SharedUses {
   readonly #store: MarkStore;
   readonly #sealer: Sealer;
@@ -212,7 +210,7 @@ class SharedLinks implements SharedUses {
     }
   }
 
-  /** Marks a link as used. Rejects if the store fails. */
+  /** Rejects if the store fails. */
   async markUsed(use: Mark): Promise<Marking> {
     try {
       const [key, sinceKey] = await Promise.all([this.#hash(toSetName(use)), this.#hash("since")]);

@@ -29,10 +29,8 @@ interface Tally {
   readonly waiting: Set<StartCheck>;
 }
 
-/** Starts a check after a pause in milliseconds. */
 type StartCheck = (pauseMs: number) => void;
 
-/** A check that waits for its turn. */
 interface Waiting {
   readonly tally: Tally;
   readonly start: StartCheck;
@@ -100,7 +98,6 @@ export class FailureBudget {
     return found;
   }
 
-  /** Resets the counts of all keys. */
   clear(): void {
     this.#tallies.clear();
   }
@@ -137,7 +134,7 @@ export class FailureBudget {
     }
   }
 
-  /** Runs a check in its turn. Refuses the request immediately if too many requests wait. */
+  /** Refuses the request immediately if too many requests wait. */
   #enqueue<T>(
     tally: Tally,
     info: AuthRequestInfo,

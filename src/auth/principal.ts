@@ -47,7 +47,6 @@ export function toUnready(auth: Authentication, error: Error): Authentication {
   return { ...auth, authenticate, [UNREADY]: error };
 }
 
-/** Tests whether a value is that of an environment variable that is not set. */
 export function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
@@ -80,10 +79,7 @@ export function checkPrefix(prefix: unknown, factory: string): void {
   );
 }
 
-/**
- * Returns a function that returns its argument if the id of the principal begins with `prefix` and a colon, and
- * `undefined` otherwise.
- */
+/** Returns a function that returns only principals whose id begins with `prefix` and a colon. */
 export function readOwn(prefix: string): NonNullable<Authentication["readPrincipal"]> {
   return (principal) => principal.id.startsWith(`${prefix}:`) ? principal : undefined;
 }

@@ -29,8 +29,6 @@ import { readCookies } from "./credentials.ts";
 import { checkPrefix } from "./principal.ts";
 
 /**
- * Combines authentication schemes into one.
- *
  * @throws {TypeError} if a scheme does not state the form of its credentials, or if two schemes accept the same form or
  * could return the same ids.
  */
@@ -54,7 +52,6 @@ const SCHEME: KnownOptions<keyof Omit<AuthScheme, "combine">> = {
   names: { name: "text", schemes: "texts", prefix: true },
 };
 
-/** A scheme in the list, and the credentials that the scheme accepts. */
 interface SchemeEntry {
   readonly auth: Authentication;
   /** Name of the scheme in errors, such as `apiKey() (auth[1])`. */
@@ -91,17 +88,13 @@ function readScheme(given: unknown, at: number): SchemeEntry {
   return { auth, label, prefix, schemes, headers: names, cookies, query };
 }
 
-/** A form of credentials that a scheme accepts. */
 interface AcceptedForm {
   readonly kind: "scheme" | "header" | "cookie" | "query";
   /** The name of the scheme, header, cookie or query parameter. */
   readonly name: string;
 }
 
-/**
- * Lists the forms of credentials that a scheme accepts. A scheme that accepts cookies also accepts the `cookie` header,
- * because this header contains the cookies.
- */
+/** A scheme that accepts cookies also accepts the `cookie` header, because this header contains the cookies. */
 function listForms({ schemes, headers, cookies, query }: SchemeEntry): readonly AcceptedForm[] {
   const toForms = (kind: AcceptedForm["kind"], names: readonly string[]) => names.map((name) => ({ kind, name }));
   return [
@@ -214,17 +207,13 @@ class SchemeList implements Authentication {
     return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), info);
   }
 
-  /** Adds the challenges of the other schemes to a refusal by the scheme `one`. */
   #refuse(one: SchemeEntry, refusal: AuthRefusal, info: AuthRequestInfo): AuthRefusal {
     const own = refusal.challenges ?? readChallenges(one.auth, info);
     const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, info));
     return { ...refusal, challenges: sort(challenges) };
   }
 
-  /**
-   * Returns the challenges of all schemes. If an authenticated caller lacks scopes, returns only the challenges of the
-   * scheme that authenticated the caller.
-   */
+  /** If an authenticated caller lacks scopes, returns only the challenges of the scheme of the caller. */
   readonly challenge = (info: PathInfo & { readonly principal?: Principal }): readonly Challenge[] => {
     const owner = info.principal && this.#ownerOf(info.principal);
     const list = owner ? [owner] : this.#list;
@@ -269,7 +258,6 @@ class SchemeList implements Authentication {
     for (const { auth } of this.#list) auth.checkPath?.(path);
   }
 
-  /** Throws if no scheme has a caller with the scopes that a handler requires. */
   #checkHandler(name: string, scopes: readonly string[] | undefined): void {
     const errors = this.#list.flatMap(({ auth }) => {
       try {
@@ -289,7 +277,6 @@ class SchemeList implements Authentication {
   }
 }
 
-/** Throws the errors of the schemes that failed, if any. */
 function throwAll(verb: string, settled: readonly PromiseSettledResult<unknown>[]): void {
   const errors = settled.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
   if (!errors.length) return;
@@ -316,7 +303,6 @@ function isFor(
   return query.length > 0 && url.includes("?") && query.some((name) => new URL(url).searchParams.has(name));
 }
 
-/** Tests whether the scheme of an `Authorization` header is one of `schemes`. */
 function acceptsScheme(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }

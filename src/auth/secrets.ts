@@ -3,14 +3,13 @@
  * a secret.
  */
 
-/** A secret, and the value that a lookup of the secret returns. */
 export interface Known<T> {
   /** The secret as text with one character per byte, up to U+00FF. */
   readonly secret: string;
   readonly value: T;
 }
 
-/** Maps secrets to values. Keeps only a digest of each secret. */
+/** Keeps only a digest of each secret. */
 export class KnownSecrets<T> {
   readonly #known: ReadonlyMap<string, T>;
 
@@ -31,7 +30,6 @@ export class KnownSecrets<T> {
     }
   }
 
-  /** Returns the value of a secret, or `undefined` if the secret is unknown. */
   find(given: string): T | undefined {
     return this.#known.get(digest(given));
   }

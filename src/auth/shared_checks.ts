@@ -4,7 +4,6 @@
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import type { AuthRequestInfo } from "../server/engine/auth.ts";
 
-/** A check in progress. */
 interface SharedCheck<T> {
   readonly result: Promise<T>;
   readonly controller: AbortController;
@@ -12,24 +11,19 @@ interface SharedCheck<T> {
   users: number;
 }
 
-/** A request that uses a check. */
 interface User extends Pick<AuthRequestInfo, "signal"> {
   /** Whether the request has started the check. */
   readonly isFirst?: boolean;
 }
 
-/** The checks in progress. */
 export class SharedChecks<T> {
-  /** The checks by the credentials that they check. */
   // Bound: `auth.running`, because a check was started by a request that waits for it, until this request times out.
   readonly #running = new Map<string, SharedCheck<T>>();
 
-  /** Tests whether credentials are being checked. */
   has(id: string): boolean {
     return this.#running.has(id);
   }
 
-  /** Returns the result of the check of the same credentials that is in progress, if any. */
   join(id: string, info: AuthRequestInfo): Promise<T> | undefined {
     const check = this.#running.get(id);
     if (!check) return;
@@ -38,10 +32,7 @@ export class SharedChecks<T> {
     return check.result;
   }
 
-  /**
-   * Starts a check. Its signal aborts when all requests that use the check were aborted, so that the first of them does
-   * not end the check of the others.
-   */
+  /** The signal of the check aborts only when all requests that use the check were aborted. */
   start(id: string, info: AuthRequestInfo, check: (info: AuthRequestInfo) => T | PromiseLike<T>): T | Promise<T> {
     const controller = new AbortController();
     const found = check(withSignal(info, controller.signal));

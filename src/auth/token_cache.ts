@@ -2,7 +2,6 @@
  * Caches the results of token checks in memory.
  */
 
-/** Maximum size of a cache. */
 export interface CacheLimits {
   readonly entries: number;
   /** Maximum total length of all tokens and values, in characters. */
@@ -61,13 +60,11 @@ export class TokenCache<T> {
     }
   }
 
-  /** Removes the value of a token. */
   delete(token: string): void {
     const entry = this.#entries.get(token);
     if (entry && this.#entries.delete(token)) this.#characters -= weigh(token, entry);
   }
 
-  /** Removes all values. */
   clear(): void {
     this.#entries.clear();
     this.#characters = 0;

@@ -169,7 +169,6 @@ interface Own {
   readonly variables?: Schema;
 }
 
-/** Returns the options with which a handler was created. */
 function readOptions({ [INTERNALS]: { remake } }: Handler): Own {
   let own: unknown;
   remake?.((options) => {
@@ -179,7 +178,6 @@ function readOptions({ [INTERNALS]: { remake } }: Handler): Own {
   return withoutNulls<Own>(Object(own));
 }
 
-/** The parts of a tool that differ between the kinds of handlers. */
 interface Parts {
   /** The description, if the handler has none. */
   readonly description: string;
@@ -224,7 +222,6 @@ function ofPrompt(handler: Handler): Parts {
   };
 }
 
-/** Returns the names of the parameters of a template, which can be omitted. */
 function toParameters(template: string): readonly string[] {
   return [...template.matchAll(/\{[?&;]([^{}]*)\}/g)].flatMap(([, names]) => names.split(","));
 }
@@ -250,7 +247,6 @@ function toInput(given: readonly Argument[], schema?: CompiledSchema): JsonSchem
   };
 }
 
-/** Returns arguments as texts, as URIs and prompts have them. */
 function toTexts(args: Params): Readonly<Record<string, string>> {
   const present = Object.entries(args).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -275,7 +271,6 @@ function buildUri(template: UriTemplate, path: readonly string[], values: Readon
   throw new ToolError(`Cannot read ${quote(template.template)}: ${state} the URI cannot contain; use another value`);
 }
 
-/** Returns the `allow` of a handler, for its tool. */
 function toAllow(handler: Handler): Allow | undefined {
   const { allow, [INTERNALS]: { services } } = handler;
   if (!allow || !services) return allow;
@@ -294,7 +289,6 @@ function listServed(handler: Handler, { server }: Context): readonly Handler[] {
   return server.handlers.list().flatMap(find);
 }
 
-/** Returns the author's function. */
 function toFunction(handler: object): unknown {
   const { run, read }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);
   return run ?? read;

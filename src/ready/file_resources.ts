@@ -21,7 +21,6 @@ import type { ChangeOptions, ResourceMetadata } from "./local_options.ts";
 import { folderTools } from "./folder_tools.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 
-/** The folder from which a resource reads, and the metadata of the resource. */
 export interface FileResourceOptions {
   readonly folder: Folder;
   readonly metadata: ResourceMetadata;
@@ -30,7 +29,6 @@ export interface FileResourceOptions {
 
 /** The folder from which several resources read, and their metadata and URIs. */
 export interface FilesOptions extends FileResourceOptions {
-  /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
 }
 
@@ -39,31 +37,24 @@ export interface ServerPart {
   readonly handlers: readonly Handler[];
   /** The common prefix of the URIs of all files in a folder. */
   readonly baseUri?: string;
-  /**
-   * Starts notifying the clients of a server about changed files. Returns a function that stops the notifications, and
-   * resolves when no file is being read.
-   */
+  /** Starts notifications. Returns a function that stops them, and resolves when no file is being read. */
   readonly watch?: (server: ChangeNotifier) => () => Promise<void>;
 }
 
-/** The resource of one file, with its watcher. */
 export interface FilePart extends Required<Omit<ServerPart, "baseUri">> {
   readonly handlers: readonly [FixedResource];
 }
 
-/** The resource template of a folder with its tools and its watcher. */
 export interface FolderPart extends Required<ServerPart> {
   readonly handlers: readonly [ResourceTemplate<{ readonly path: string }>, ...Handler[]];
 }
 
-/** Encodes a path as a part of a URI. */
 export function toUriPath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
 
 const unchanged: ChangeOptions = (options) => options;
 
-/** Creates a resource for one file. */
 export function fileResource(
   { folder, metadata, change = unchanged }: FileResourceOptions,
   { path, uri, name }: { readonly path: string; readonly uri: string; readonly name: string },
@@ -89,7 +80,6 @@ export function fileResource(
   };
 }
 
-/** A folder to serve. */
 export interface FolderResourceOptions extends FilesOptions {
   readonly name: string;
   /** The common prefix of the URIs of the folder's files. */
@@ -98,10 +88,7 @@ export interface FolderResourceOptions extends FilesOptions {
   readonly tools?: boolean | string;
 }
 
-/**
- * Creates a resource template that lists, reads and completes the files of a folder. Also creates tools for models if
- * `tools` is set.
- */
+/** Creates the tools too if `tools` is set. */
 export function folderResource(options: FolderResourceOptions): FolderPart {
   const { folder, toUri, metadata, name, baseUri, tools, change = unchanged } = options;
   const toFileMediaType = (path: string) => metadata.mimeType ?? toMediaType(path);
@@ -155,7 +142,6 @@ async function readFile(folder: Folder, path: string, { uri, mimeType }: Content
   throw new ToolError(`Cannot read ${toShown(path)}: ${bytes.state}`);
 }
 
-/** Completes a path that a user is typing. */
 async function completePath(folder: Folder, typed: string): Promise<string[]> {
   const parent = typed.slice(0, typed.lastIndexOf("/") + 1);
   const items = await folder.list(parent);

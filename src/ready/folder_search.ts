@@ -7,10 +7,7 @@ import { type Context, ToolError } from "../library.ts";
 import { type Folder, isUnavailable } from "./files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
 
-/**
- * Maximum number of matches. More matches would only fill the context of the model. The model can search for a longer
- * phrase instead.
- */
+/** More matches would only fill the context of the model, which can search for a longer phrase. */
 const MAX_MATCHES = 100;
 const MAX_FILES = 20_000;
 const MAX_BYTES = 256 * 1024 * 1024;
@@ -19,7 +16,6 @@ const MAX_LINE_CHARACTERS = 300;
 /** Number of files that are searched between two progress notifications. */
 const PROGRESS_INTERVAL = 100;
 
-/** The phrase and the files to search. */
 export interface SearchQuery {
   /** The phrase. Upper and lower case are treated as equal. */
   readonly phrase: string;
@@ -27,7 +23,7 @@ export interface SearchQuery {
   readonly matches: (path: string) => boolean;
 }
 
-/** Searches the files of a folder. Returns the matching lines, or a sentence that says that no line matches. */
+/** Returns the matching lines, or a sentence that says that no line matches. */
 export async function searchFiles(
   folder: Folder,
   { phrase, matches }: SearchQuery,
@@ -86,9 +82,7 @@ interface WaitingSearch {
 // Bound: `MAX_WAITING` per client, and `calls.running`.
 export class SearchQueue {
   readonly #waiting = new FairQueue<WaitingSearch>();
-  /** The clients whose search is running. */
   readonly #running = new Set<unknown>();
-  /** The number of running and waiting searches of each client. */
   readonly #counts = new Map<unknown, number>();
 
   /**

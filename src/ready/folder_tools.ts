@@ -14,30 +14,23 @@ import { toMessage } from "./problem.ts";
 export interface FolderToolsOptions {
   /** Prefix of the tools' names. */
   readonly prefix: string;
-  /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
-  /** Options that all tools get. */
   readonly common: CommonOptions;
   /** Changes the options of each tool, as a group does for its handlers. */
   readonly change: ChangeOptions;
 }
 
-/** The dependencies of the functions that create the tools. */
 interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
   readonly folder: Folder;
   /** Creates a tool with the common options, and adds the prefix to the name. */
   readonly make: (options: ToolOptions<JsonSchema, JsonSchema>) => Tool;
 }
 
-/**
- * Maximum number of entries in a list. More entries would only fill the context of the model, which can list a
- * subfolder instead.
- */
+/** More entries would only fill the context of the model, which can list a subfolder instead. */
 const MAX_ENTRIES = 1000;
 
 const annotations = { readOnlyHint: true, openWorldHint: false };
 
-/** Creates the tools of a folder. */
 export function folderTools(
   folder: Folder,
   { prefix, toUri, common, change }: FolderToolsOptions,

@@ -14,18 +14,15 @@ export interface BodyDefinition {
   readonly body?: unknown;
   readonly json?: unknown;
   readonly form?: Readonly<Record<string, string>>;
-  /** The content type in the headers of the request. */
   readonly contentType?: string;
 }
 
-/** A body to send. */
 export interface FilledBody {
   readonly text?: string;
   /** The content type. `undefined` if the headers of the request contain the content type. */
   readonly contentType?: string;
 }
 
-/** Fills a body with the arguments of a call. */
 export type FillBody = (args: Arguments) => FilledBody;
 
 interface BodyOptions {
@@ -43,11 +40,7 @@ export function isJsonType(mediaType: string): boolean {
   return /^application\/(.*\+)?json$/.test(mediaType);
 }
 
-/**
- * Returns a function that fills the body of a request.
- *
- * @throws the error that `toProblem` returns, if an argument could change the structure of the body.
- */
+/** @throws the error that `toProblem` returns, if an argument could change the structure of the body. */
 export function parseBody({ body, json, form, contentType }: BodyDefinition, options: BodyOptions): FillBody {
   const { toProblem } = options;
   const type = contentType?.split(";")[0].trim().toLowerCase();
@@ -90,7 +83,6 @@ function checkType(
   throw toProblem([key], `the content type in headers is ${show(type)}; remove it, because ${key} is ${expected}`);
 }
 
-/** Parses a template whose arguments may be missing. */
 function parseOptional(text: string, path: KeyPath, { parse, input }: BodyOptions): Template {
   return parse(text, path, input.names);
 }
@@ -190,10 +182,7 @@ function toXmlText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/**
- * Returns a function that replaces the arguments in a JSON value. A property that consists only of a missing argument
- * is omitted.
- */
+/** A property that consists only of a missing argument is omitted. */
 function parseJson(
   value: unknown,
   parse: (text: string, path: KeyPath) => Template,

@@ -30,7 +30,6 @@ export interface RequestLimits {
   readonly fetch?: (request: Request) => Response | Promise<Response>;
 }
 
-/** The rule for an option that is a number above 0. */
 export const POSITIVE = {
   findProblem: (value: unknown) =>
     typeof value === "number" && value > 0 && value < Infinity
@@ -83,7 +82,6 @@ export interface Outgoing {
   readonly method: string;
   readonly headers: Headers;
   readonly body?: Body | Promise<Body>;
-  /** Aborts the request and its response. */
   readonly signal: AbortSignal;
 }
 
@@ -209,10 +207,7 @@ async function sendOnce(
   return await fetch(pinned?.url ?? url, { ...init, ...pinned?.init, signal, redirect: "manual" });
 }
 
-/**
- * Returns the request that follows a redirect. Headers and body are never sent to another origin, because they may
- * contain secrets.
- */
+/** Headers and body are never sent to another origin, because they may contain secrets. */
 function redirect({ url, method, headers, body }: Hop, status: number, location: string): Omit<Hop, "isTrusted"> {
   if (!URL.canParse(location, url.href)) {
     // The location may repeat a secret of the request.

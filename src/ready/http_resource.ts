@@ -67,7 +67,6 @@ export function httpResource(options: HttpResourceOptions): FixedResource {
   });
 }
 
-/** Creates the resource for {@linkcode httpResource} and for config files. */
 export function makeHttpResource(
   { url: urlTemplate, headers: given = {}, timeoutMs, maxBytes, allowPrivate, ...entry }: HttpResourceOptions,
   { readEnv, toProblem }: HttpOptions,

@@ -24,13 +24,9 @@ export interface HttpOptions {
   readonly toProblem: ToProblem;
 }
 
-/**
- * Parses a template, which is at `path` in the definition of the request. `optional` lists the arguments that may be
- * missing.
- */
+/** `path` is the template's place in the definition, and `optional` lists the arguments that may be missing. */
 export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
 
-/** A URL with arguments. */
 export interface UrlTemplate {
   readonly template: Template;
   readonly origin: string;
@@ -43,13 +39,11 @@ export type HeaderTemplate = readonly [name: string, value: Template];
 interface TemplateOptions extends HttpOptions {
   readonly path: KeyPath;
   readonly input: ToolInput;
-  /** Names of the arguments that may be missing. */
   readonly optional?: readonly string[];
 }
 
 /**
- * Parses a template in a request. @throws the error that `toProblem` returns, if the template is malformed or requires
- * an argument that may be missing.
+ * @throws the error that `toProblem` returns, if the template is malformed or requires an argument that may be missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -61,11 +55,7 @@ export function parseHttpTemplate(
   return template;
 }
 
-/**
- * Reads the origin of a URL that contains arguments.
- *
- * @throws the error that `toProblem` returns, if an argument is part of the host or the URL is invalid.
- */
+/** @throws the error that `toProblem` returns, if an argument is part of the host or the URL is invalid. */
 export function readOrigin(
   text: string,
   { readEnv, toProblem, path }: HttpOptions & { readonly path: KeyPath },
@@ -90,11 +80,7 @@ export function readOrigin(
   return origin;
 }
 
-/**
- * Fills a URL with arguments.
- *
- * @throws {ToolError} if an argument would change the host or the structure of the path.
- */
+/** @throws {ToolError} if an argument would change the host or the structure of the path. */
 export function buildUrl({ template, origin, query }: UrlTemplate, args: Arguments): URL {
   const text = template.fill((name) => encodeArgument(args[name]));
   checkSegments(template, text);
@@ -122,11 +108,7 @@ function checkSegments(template: Template, text: string): void {
   }
 }
 
-/**
- * Parses the headers of a request.
- *
- * @throws the error that `toProblem` returns, if a header is invalid, or a call could choose the content type.
- */
+/** @throws the error that `toProblem` returns, if a header is invalid, or a call could choose the content type. */
 export function parseHeaders(
   headers: Readonly<Record<string, string>>,
   { parse, toProblem }: { readonly parse: (text: string, key: string) => Template; readonly toProblem: ToProblem },

@@ -129,7 +129,6 @@ export function httpTool(options: HttpToolOptions): Tool {
   });
 }
 
-/** Creates the tool for {@linkcode httpTool} and for config files. */
 export function makeHttpTool(
   { fetch: request, ...options }: HttpToolOptions,
   { readEnv, toProblem }: HttpOptions,

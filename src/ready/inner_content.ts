@@ -25,7 +25,6 @@ export async function readAsContent(uri: string, ctx: Context): Promise<ToolResu
   }
 }
 
-/** Returns the error for a resource that does not exist for the caller. */
 export function refuseUri(uri: string): ToolError {
   return new ToolError(`Cannot read ${quote(uri)}: there is no such resource; use a URI that the server lists`);
 }

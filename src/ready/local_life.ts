@@ -16,7 +16,6 @@ const bytes: OptionRule = {
       : `is ${show(value)}; it must be a whole number above 0`,
 };
 
-/** The names of the options that folders and files have in common. */
 export const LOCAL = {
   path: true,
   maxBytes: bytes,
@@ -35,7 +34,6 @@ export const LOCAL = {
 /** Option names of other libraries, each with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
-/** Default of the `maxBytes` option, in bytes. */
 export const MAX_BYTES = 1_048_576;
 
 /** Returns the location for error messages, such as `folder "/srv/notes"`. */
@@ -45,8 +43,9 @@ export function toLocalPlace(kind: "folder" | "file", options: unknown): string 
 }
 
 /**
- * Reads the `path` option. Returns the path with forward slashes. @throws {TypeError} if `path` is neither a path nor a
- * `file:` URL on this machine.
+ * Returns the path with forward slashes.
+ *
+ * @throws {TypeError} if `path` is neither a path nor a `file:` URL on this machine.
  */
 export function readPath(path: unknown, place: string): string {
   try {
@@ -56,7 +55,6 @@ export function readPath(path: unknown, place: string): string {
   }
 }
 
-/** The functions that check and watch a folder or file. */
 export interface LifeParts {
   /** Identifies the folder or file in a server. */
   readonly id: string;
@@ -66,10 +64,7 @@ export interface LifeParts {
   readonly watch?: (server: ChangeNotifier) => () => Promise<void>;
 }
 
-/**
- * Creates a handler that checks a folder or a file when a server starts. If several servers use the handler, they share
- * one watcher.
- */
+/** Checks the folder or file when a server starts. Several servers with the handler share one watcher. */
 export function toLife({ id, check, watch }: LifeParts): Handler {
   const servers = new Set<ChangeNotifier>();
   const all: ChangeNotifier = {

@@ -4,10 +4,7 @@
 import { deno, findProcess } from "../core/runtime.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
 
-/**
- * Looks up the addresses of a host name. `port` is the port to which the caller will connect. Throws if the host name
- * has no address.
- */
+/** `port` is the port to which the caller will connect. Throws if the host name has no address. */
 export async function lookUp(hostname: string, port: number): Promise<readonly string[]> {
   try {
     const { promises } = findProcess().getBuiltinModule("dns");

@@ -49,7 +49,7 @@ const TYPES: Readonly<Record<string, string>> = Object.fromEntries(
   }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type])),
 );
 
-/** Returns the media type of a file by its extension. Returns `undefined` if the extension is unknown. */
+/** Returns `undefined` if the extension is unknown. */
 export function toMediaType(name: string): string | undefined {
   const extension = /\.([^./]+)$/.exec(name)?.[1].toLowerCase() ?? "";
   return Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined;

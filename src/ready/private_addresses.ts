@@ -24,7 +24,6 @@ const PRIVATE = [
   "224.0.0.0/3", // multicast, reserved and broadcast
 ];
 
-/** The public IPv6 networks. */
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 /** Networks within `PUBLIC_V6` that are reserved for documentation and protocol assignments. */
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];

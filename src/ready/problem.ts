@@ -5,10 +5,8 @@
 /** Path of a value in the definition, as keys and indexes. */
 export type KeyPath = readonly (string | number)[];
 
-/** Creates an error about the value at `path` in the definition of a tool or resource. */
 export type ToProblem = (path: KeyPath, state: string) => Error;
 
-/** Runs a function, and converts its errors to errors about a value. */
 export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): T {
   try {
     return run();

@@ -28,7 +28,7 @@ const URI = {
   additionalProperties: false,
 } as const;
 
-/** Creates the tools. The returned tool brings the other tool. */
+/** The returned tool brings the other tool. */
 export function createResourceTools() {
   const list = tool({
     name: "list_resources",

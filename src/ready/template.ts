@@ -8,7 +8,6 @@ export interface Template {
   readonly names: readonly string[];
   /** Name of the argument, if the template consists only of one argument. */
   readonly onlyArgument?: string;
-  /** Whether the template begins with an argument. */
   readonly startsWithArgument: boolean;
   /** Replaces each argument with the text that `toText` returns for its name. */
   fill(toText: (name: string) => string): string;
@@ -54,7 +53,6 @@ export function parseTemplate(text: string, readEnv?: ReadEnv): Template {
   };
 }
 
-/** Returns the names of the environment variables in a template. */
 export function listVariables(text: string): string[] {
   return [...text.matchAll(PLACEHOLDER)].flatMap(([, , , variable]) => variable ?? []);
 }

@@ -5,15 +5,10 @@ import { type JsonSchema, ToolError } from "../library.ts";
 import { isObject } from "../core/kit/json.ts";
 import type { Template } from "./template.ts";
 
-/** The arguments of a call, keyed by name. */
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** The kinds of values that the schema of an argument allows. */
 export interface ArgumentKind {
-  /**
-   * Whether the argument can be any text. `false` if the argument must be a number, a boolean, or one of several listed
-   * values.
-   */
+  /** `false` if the argument must be a number, a boolean, or one of several listed values. */
   readonly isText: boolean;
   /** Whether the argument is a path: a string with the format `path`. Such an argument is not any text. */
   readonly isPath: boolean;
@@ -23,25 +18,19 @@ export interface ArgumentKind {
 
 export interface ToolInput {
   readonly schema: JsonSchema | undefined;
-  /** Names of all properties. */
   readonly names: readonly string[];
   /** Names of the properties that are required or have a default. */
   readonly alwaysPresent: readonly string[];
-  /** Returns the kinds of values that an argument can have. */
   readKind(name: string): ArgumentKind;
-  /** Returns the arguments, with the defaults of missing arguments. */
   addDefaults(args: Arguments): Arguments;
 }
 
-/**
- * Merges arguments into an object without a prototype. Otherwise a missing argument named `constructor` would have a
- * value.
- */
+/** Returns an object without a prototype. Otherwise a missing argument named `constructor` would have a value. */
 export function toArguments(...all: readonly Arguments[]): Record<string, unknown> {
   return Object.assign(Object.create(null), ...all);
 }
 
-/** Reads the input schema of a tool. Defaults to an object without additional properties. */
+/** Defaults to an object without additional properties. */
 export function readToolInput(declared: JsonSchema | undefined): ToolInput {
   const schema: JsonSchema | undefined = declared &&
     { type: "object", ...("$ref" in declared ? {} : { additionalProperties: false }), ...declared };
@@ -61,10 +50,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
   };
 }
 
-/**
- * Returns the kinds of values that a schema allows. If the schema does not determine the kinds, the result allows any
- * text.
- */
+/** If the schema does not determine the kinds, the result allows any text. */
 function readKind(schema: unknown): ArgumentKind {
   // Ignore the keywords next to a reference, as draft-07 requires.
   if (!isObject(schema) || "$ref" in schema) return ANY_TEXT;
@@ -114,21 +100,14 @@ export function toArgumentText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
 }
 
-/**
- * Encodes an argument as a component of a URL or of a form.
- *
- * @throws {ToolError} if the argument contains a lone surrogate, which has no encoding.
- */
+/** @throws {ToolError} if the argument contains a lone surrogate, which has no encoding. */
 export function encodeArgument(value: unknown): string {
   const text = toArgumentText(value);
   if (text.isWellFormed()) return encodeURIComponent(text);
   throw new ToolError("Cannot send the request: an argument contains half of a surrogate pair; send whole characters");
 }
 
-/**
- * Returns the pairs of a query or of a form. Omits each pair with a missing argument. A value that consists only of a
- * list becomes one pair for each item.
- */
+/** Omits each pair with a missing argument. A value that consists only of a list becomes one pair for each item. */
 export function toPairs(fields: readonly (readonly [key: string, value: Template])[], args: Arguments): string[] {
   return fields.flatMap(([key, value]) => {
     if (value.names.some((name) => args[name] === undefined)) return [];

@@ -29,7 +29,6 @@ export interface FolderOptions {
   readonly maxBytes: number;
 }
 
-/** A file or subfolder of a folder. */
 export interface FolderItem {
   /** The requested path relative to the folder, without `.` and repeated slashes. */
   readonly path: string;
@@ -42,7 +41,6 @@ export interface FolderItem {
   readonly size: number;
 }
 
-/** How a folder is walked. */
 export interface WalkOptions {
   /**
    * Whether to prove that the files are in the folder. If `false`, the walk does not wait for a folder that changes, but
@@ -51,13 +49,11 @@ export interface WalkOptions {
   readonly isProven?: boolean;
 }
 
-/** A folder that can be read. */
 export interface Folder {
   /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
   findRoot(): Promise<string | undefined>;
   /** Finds the file or subfolder at a path relative to the folder. */
   find(path: string): Promise<FolderItem | Unavailable>;
-  /** Reads a file. */
   read(path: string): Promise<Uint8Array | Unavailable>;
   /** Lists the items of a folder, sorted by name. */
   list(path: string): Promise<readonly FolderItem[] | Unavailable>;
@@ -82,7 +78,7 @@ const MAX_DEPTH = 64;
 const MISSING: Unavailable = { state: "there is no such file or folder", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
-/** Opens a folder. Follows symbolic links only if their targets are in the folder. */
+/** Follows symbolic links only if their targets are in the folder. */
 export function openFolder(options: FolderOptions): Folder {
   return new ConfinedFolder(options);
 }
@@ -196,10 +192,7 @@ class ConfinedFolder implements Folder {
     return files.sort(byPath);
   }
 
-  /**
-   * Lists the files, subfolders and links in a folder, sorted by name, up to the `limit`th file. The result is proven
-   * only within {@linkcode prove}.
-   */
+  /** Lists by name, up to the `limit`th file. The result is proven only within {@linkcode prove}. */
   async #look({ root, folder }: Inner, limit = Infinity): Promise<readonly FoundItem[]> {
     const entries = await localFiles.list(joinPath(root, folder));
     const items: FoundItem[] = [];
@@ -366,10 +359,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
   }
 }
 
-/**
- * Reads the facts of folders one after the other, in the given order, because the proof depends on the order. Returns
- * `undefined` if a path is not a folder.
- */
+/** Reads in order, because the proof depends on the order. Returns `undefined` if a path is not a folder. */
 async function statFolders(paths: readonly string[]): Promise<FileInfo[] | undefined> {
   const all: FileInfo[] = [];
   for (const path of paths) {

@@ -59,10 +59,7 @@ function withSource(frame: string): readonly string[] {
   return source ? [toFrame(frame), `        ${source}`] : [toFrame(frame)];
 }
 
-/**
- * Returns a line of a file. Returns `undefined` if the permission to read the file is missing, instead of requesting
- * the permission.
- */
+/** Returns `undefined` instead of requesting the permission to read the file. */
 function readLine(path: string, line: number): string | undefined {
   try {
     if (deno?.permissions && deno.permissions.querySync({ name: "read", path }).state !== "granted") return;

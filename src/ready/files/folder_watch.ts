@@ -7,13 +7,9 @@ import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";
 
-/**
- * Milliseconds from the first event until the lists of files are compared. The delay combines the several events that
- * saving a file causes.
- */
+/** Milliseconds until the lists of files are compared, because saving a file causes several events. */
 const SETTLE_MS = 50;
 
-/** Callbacks for changes in a folder. */
 export interface FolderListener {
   /** Called with the path of a file that was written. */
   readonly onWritten: (path: string) => void;

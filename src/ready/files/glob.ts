@@ -36,7 +36,6 @@ export function toRelativePattern(pattern: string): string {
   return pattern.slice(toBaseFolder(pattern).length).replace(/^\//, "");
 }
 
-/** Whether a text contains characters that make it a pattern. */
 export function isPattern(text: string): boolean {
   return /[*?{]/.test(text);
 }

@@ -8,15 +8,12 @@
 import { hasErrorCode } from "../../core/kit/error_code.ts";
 import { findProcess, type FsEntry, type FsFile, type FsStats } from "../../core/runtime.ts";
 
-/** The kind of file at a path. */
 export type FileKind = "file" | "folder" | "link" | "other";
 
-/** The facts of a file or folder. */
 export interface FileInfo {
   readonly kind: FileKind;
   /** Size in bytes. */
   readonly size: number;
-  /** The permission bits. */
   readonly mode: number;
   /** The id of the user who owns the file. 0 on Windows. */
   readonly owner: number;
@@ -32,7 +29,6 @@ export interface FileInfo {
   readonly modified: number;
 }
 
-/** A file that is open for reading. */
 export interface OpenFile extends AsyncDisposable {
   readonly info: FileInfo;
   /** Reads at most `maxBytes` bytes from the start of the file. */
@@ -45,18 +41,13 @@ export interface FolderEntry {
   readonly kind: FileKind;
 }
 
-/**
- * Error codes for a path that does not lead to a file, including a path that uses a file as a folder, a cycle of
- * symbolic links, and a name that is too long.
- */
+/** Also for a path that uses a file as a folder, a cycle of symbolic links, and a name that is too long. */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
-/** Mask of the permission bits in a file mode. */
 export const PERMISSION_BITS = 0o7777;
 const CHUNK_BYTES = 65_536;
 
 const fs = () => findProcess().getBuiltinModule("fs");
 
-/** Reads files and folders. */
 export const localFiles = {
   /** Returns the facts of a path after following symbolic links. Returns `undefined` if the path does not exist. */
   async stat(path: string): Promise<FileInfo | undefined> {
@@ -89,7 +80,6 @@ export const localFiles = {
     };
   },
 
-  /** Reads at most `maxBytes` bytes from the start of a file. */
   async read(path: string, maxBytes: number): Promise<Uint8Array> {
     const file = await localFiles.open(path);
     // Node 22 does not support `await using`.

@@ -7,20 +7,15 @@ export function toFolder(path: string): string {
   return path.replace(/\/[^/]*$/, "") || "/";
 }
 
-/** Returns the last segment of a path. */
 export function toBaseName(path: string): string {
   return path.split("/").findLast((segment) => segment) ?? "";
 }
 
-/** Joins the path of a folder and a relative path. */
 export function joinPath(folder: string, path: string): string {
   return folder === "/" ? `/${path}` : path ? `${folder}/${path}` : folder;
 }
 
-/**
- * Returns a path relative to a folder. Returns an empty string for the folder itself, and `undefined` if the path is
- * outside of the folder.
- */
+/** Returns an empty string for the folder itself, and `undefined` if the path is outside of the folder. */
 export function toRelativePath(folder: string, path: string): string | undefined {
   if (path === folder) return "";
   const start = folder === "/" ? "/" : `${folder}/`;
@@ -32,10 +27,7 @@ export function isAbsolute(path: string): boolean {
   return /^([a-z]:)?[\\/]/i.test(path);
 }
 
-/**
- * Resolves a path to an absolute path with forward slashes. Calls `cwd` only for relative paths, because the working
- * directory may be deleted or unreadable.
- */
+/** Calls `cwd` only for relative paths, because the working directory may be deleted or unreadable. */
 export function toAbsolutePath(path: string, cwd: () => string, isWindows: boolean): string {
   const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
   const slashed = slash(path);
@@ -47,7 +39,6 @@ export function toAbsolutePath(path: string, cwd: () => string, isWindows: boole
   return (isWindows ? "" : "/") + segments.join("/");
 }
 
-/** Returns the `file:` URL of an absolute path. */
 export function toFileHref(path: string): string {
   return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
 }

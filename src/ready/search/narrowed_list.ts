@@ -13,7 +13,6 @@ import { createList, type Entry } from "../../server/visibility/pagination.ts";
 import { withHandles } from "../../server/visibility/relayed_handles.ts";
 import type { VisibleTools } from "./visible_tools.ts";
 
-/** The names of the tools of a search. */
 export interface OwnNames {
   readonly search: string;
   readonly call: string;
@@ -22,11 +21,9 @@ export interface OwnNames {
 
 export interface NarrowedList {
   readonly tools: VisibleTools;
-  /** All tools of the server, with its rules. */
   readonly handlers: readonly Handler[];
   readonly core: FeatureParts;
   readonly names: OwnNames;
-  /** Names of tools that stay in the list. */
   readonly always: readonly string[];
   /** Decides whether a caller gets the short list. */
   readonly when?: (ctx: Context) => boolean;

@@ -21,23 +21,19 @@ const MIN_SCORE = 0.05;
 const NEAR_SCORE = 0.6;
 
 export interface RankOptions {
-  /** Maximum number of places in the ranking. */
   readonly limit: number;
   /** Tests whether the tool at a place can be in the ranking. */
   readonly isWanted?: (place: number) => boolean;
 }
 
-/** The result of a query. */
 export interface Ranking {
   /** The places of the matching tools in the set, the best first. Equal tools are in the order of the set. */
   readonly places: readonly number[];
-  /** Number of all matching tools. */
   readonly total: number;
   /** Number of the first places whose scores are near the best score. */
   readonly near: number;
 }
 
-/** Ranks the tools of a set. */
 export function rankTools(set: ToolSet, query: string, options: RankOptions): Ranking {
   const { words: maxWords } = FIXED_LIMITS.search;
   const words = toWords(query);

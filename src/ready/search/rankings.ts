@@ -15,16 +15,13 @@ interface Seen {
   readonly tools: readonly { readonly tags: readonly string[] }[];
 }
 
-/** A query for the tools that a caller sees. */
 export interface Query {
   readonly query: string;
   /** The tool must have one of these labels, if there are any. */
   readonly tags: readonly string[];
-  /** Maximum number of tools. */
   readonly limit: number;
 }
 
-/** A ranking that a client has got. */
 interface Known {
   readonly ranking: Ranking;
   readonly holding: Holding;
@@ -33,14 +30,12 @@ interface Known {
 /** Bytes of memory that a ranking needs in addition to its query and its places. */
 const RANKING_BYTES = 400;
 
-/** The rankings of one server. */
 export class Rankings {
   readonly #turns = new Turns();
   // Bound: `search.bytes`.
   /** By client, and by set and query. Clients do not share rankings, because the time would tell what others search. */
   readonly #known = new Map<unknown, Map<string, Known>>();
 
-  /** Returns the tools that match a query, the best first. */
   async find(call: Call, seen: Seen, asked: Query): Promise<Ranking> {
     const { account } = call.link;
     const client = account.turnKey;
@@ -88,7 +83,6 @@ export class Rankings {
   }
 }
 
-/** A new ranking. */
 interface Made {
   readonly client: unknown;
   readonly key: string;

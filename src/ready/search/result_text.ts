@@ -7,7 +7,6 @@ import type { OwnNames } from "./narrowed_list.ts";
 import type { SeenTool } from "./visible_tools.ts";
 
 export interface HitsOptions {
-  /** Number of all tools that match. */
   readonly total: number;
   /** Number of the first tools that match almost as well as the best. `undefined` if it is not known. */
   readonly near?: number;
@@ -23,7 +22,6 @@ const MAX_LINE = 160;
 /** Maximum length of an input schema in characters. */
 const MAX_SCHEMA = 20_000;
 
-/** Writes the tools that match a query, the best first. */
 export function writeHits(shown: readonly SeenTool[], { total, near = FULL, names, query }: HitsOptions): string {
   if (!shown.length) {
     return `No tool matches ${
@@ -68,7 +66,6 @@ function writeLine(tool: SeenTool): string {
   return `- ${shown}${tool.isReadOnly ? " (read-only)" : ""}${text ? `: ${text.replace(/\s+/g, " ").trim()}` : ""}`;
 }
 
-/** Names the required arguments of a tool. */
 function writeArguments(tool: SeenTool): string | undefined {
   const { required } = Object(tool.wire().inputSchema);
   if (Array.isArray(required) && required.length) return shorten(`Required: ${required.join(", ")}`, MAX_DESCRIPTION);

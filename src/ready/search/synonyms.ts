@@ -70,7 +70,6 @@ const GROUPS: readonly string[] = [
   "volume disk storage",
 ];
 
-/** The synonyms of each stem. */
 const SYNONYMS: ReadonlyMap<string, readonly string[]> = toTable(GROUPS.map((group) => group.split(" ").map(toStem)));
 
 /** Returns the stems of the words with a meaning like a word with this stem, without the stem itself. */

@@ -3,18 +3,15 @@
  */
 import { isStopWord, toStem, toWords } from "./words.ts";
 
-/** The texts of a tool by which it is found. */
 export interface ToolText {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
-  /** The author's words for the tool. */
   readonly about: readonly string[];
   /** Names and descriptions of the arguments. */
   readonly args: readonly (readonly [name: string, description: string])[];
 }
 
-/** A tool in the index. */
 export interface IndexedTool {
   readonly id: number;
   readonly name: string;
@@ -61,9 +58,7 @@ const MAX_ARGUMENT = 80;
 const MAX_KEPT = 300_000;
 /** A list of matches takes as much memory as this number of matches, in addition to its matches. */
 const LIST = 40;
-/** Maximum number of arguments that are indexed. */
 const MAX_ARGS = 40;
-/** Maximum number of the author's words that are indexed. */
 const MAX_ABOUT = 50;
 
 /** The tools of a set that have a stem. */
@@ -80,7 +75,6 @@ export interface Matches {
 /** The tools of a set that have a word or a synonym of it. */
 export interface Scores {
   readonly places: Int32Array;
-  /** The score of each place. */
   readonly scores: Float64Array;
 }
 
@@ -90,7 +84,6 @@ export interface Memory {
   readonly scores: Map<string, Scores>;
 }
 
-/** The index. */
 // Bound: the owner starts again when `size` is too large.
 export class ToolIndex {
   readonly #tools = new Map<string, IndexedTool>();
@@ -143,7 +136,6 @@ export class ToolIndex {
     return tool;
   }
 
-  /** Returns what a set has computed for earlier queries. */
   memoryOf(set: object): Memory {
     let memory = this.#memories.get(set);
     if (!memory) this.#memories.set(set, memory = { matches: new Map(), scores: new Map() });
@@ -158,7 +150,6 @@ export class ToolIndex {
     this.#memories = new WeakMap();
   }
 
-  /** Returns the occurrences of a stem in all tools. */
   find(stem: string): Postings {
     return this.#postings.get(stem) ?? NONE;
   }

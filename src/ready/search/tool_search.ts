@@ -104,7 +104,6 @@ export function toolSearch(options: ToolSearchOptions = {}): Handler {
 /** The names that a search gives to its tools by default, also with a prefix. */
 const SEARCHES = /(^|[_.-])(search_tools|call_tool|call_read_only_tool)$/;
 
-/** The key of the names of the tools that were reported. */
 const REPORTED = {};
 
 /** Reports each tool of another server that is itself part of a search, because a model would have to search twice. */
@@ -119,19 +118,16 @@ function warnOfSearches(handlers: readonly Handler[], core: FeatureParts): void 
   }
 }
 
-/** The input of the tools that call a tool. */
 interface CallInput {
   readonly name: string;
   readonly arguments?: object;
 }
 
-/** The input of the tool that searches. */
 interface SearchInput {
   readonly query: string;
   readonly tags?: readonly string[];
 }
 
-/** Changes the options of a handler. */
 type Change = Parameters<Remake>[0];
 
 /** One search, which may be among the handlers of several servers. */
@@ -139,7 +135,6 @@ class ToolSearch {
   readonly handler: Handler;
   readonly #options: ToolSearchOptions;
   readonly #names: OwnNames;
-  /** The tools of each server, by the parts of the server. */
   readonly #tools = new WeakMap<object, VisibleTools>();
 
   /** `change` changes the options of each tool, as groups and the layers of a server do. */

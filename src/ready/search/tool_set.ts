@@ -21,7 +21,6 @@ export const SYNONYM = 0.6;
 
 let lastId = 0;
 
-/** See the top of this file. */
 export class ToolSet {
   /** Differs from the ids of other sets. */
   readonly id: number = ++lastId;
@@ -58,7 +57,6 @@ export class ToolSet {
     });
   }
 
-  /** Returns the tools that have a stem. */
   find(stem: string): Matches {
     return this.#remember(this.#index.memoryOf(this).matches, stem, () => this.#match(stem));
   }
@@ -68,7 +66,6 @@ export class ToolSet {
     return this.#remember(this.#index.memoryOf(this).scores, stem, () => this.#addSynonyms(stem));
   }
 
-  /** Returns the sum of the rarities of the stems of a tool's name. */
   sumRarities(place: number): number {
     const known = this.#names[place];
     if (!Number.isNaN(known)) return known;

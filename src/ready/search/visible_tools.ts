@@ -32,7 +32,6 @@ export interface SearchedTool {
   readonly about: readonly string[];
 }
 
-/** A tool that a caller can see. */
 export interface SeenTool {
   readonly name: string;
   readonly tags: readonly string[];
@@ -87,7 +86,6 @@ export interface VisibleToolsOptions {
   /** All tools of the server, with its rules. */
   readonly handlers: readonly Handler[];
   readonly core: FeatureParts;
-  /** The names of the tools of the search. */
   readonly names: ReadonlySet<string>;
 }
 
@@ -106,7 +104,6 @@ export class VisibleTools {
   readonly #tools: ReadonlyMap<string, OwnTool>;
   readonly #hasProvider: boolean;
   readonly #shared: SharedIndex;
-  /** The index to which the sets belong. */
   #index?: ToolIndex;
   readonly #sets = new BoundedMap<string, ToolSet>({ full: "evict", max: MAX_SETS });
   /** What all callers see, if all see the same. */
@@ -157,7 +154,6 @@ export class VisibleTools {
     return this.#hasProvider && !this.#tools.has(name);
   }
 
-  /** Watches the tool that the search calls for `call`. */
   watch(call: Call): Watched {
     const watched = { found: false };
     this.#watched.set(call, watched);
@@ -178,7 +174,6 @@ export class VisibleTools {
     return found.length ? found.some(({ definition: { allow, vary } }) => !allow && !vary) : undefined;
   }
 
-  /** Returns whether the caller can see a tool that only reads. */
   async seesReadOnly(call: Call): Promise<boolean> {
     for (const own of this.#listReadOnly()) {
       if (await isAllowed(own.definition.allow, call, this.#core) && (await this.#vary(own, call))?.isReadOnly) {
@@ -293,7 +288,6 @@ function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index"
   return added;
 }
 
-/** A tool that the search calls. */
 interface Watched {
   /** Whether the caller can call the tool. */
   found: boolean;
@@ -321,7 +315,6 @@ function isDefinition(value: unknown): value is Definition {
   return typeof Object(value).wire === "function";
 }
 
-/** What an entry says about a tool. */
 interface Facts {
   readonly isReadOnly: boolean;
   readonly isAppOnly: boolean;
@@ -366,7 +359,6 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns a tool as the function `rank` gets it. */
 export function toSearched({ name, tags, about, wire }: SeenTool): SearchedTool {
   const { title, description, inputSchema } = wire();
   return { name, title, description, inputSchema, tags, about };

@@ -11,7 +11,6 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
     "was we were what when where whether which while who whom whose why will with without would you your").split(" "),
 );
 
-/** Tests whether a word says nothing about what a tool does. */
 export function isStopWord(word: string): boolean {
   return STOP_WORDS.has(word);
 }

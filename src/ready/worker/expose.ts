@@ -138,10 +138,7 @@ class Exposed {
   }
 }
 
-/**
- * Id of the last request to the server. Ids are unique per thread, because a response may arrive after its call has
- * ended.
- */
+/** Ids are unique per thread, because a response may arrive after its call has ended. */
 let lastId = 0;
 
 /** A call that the thread is running, and its context. */
@@ -163,7 +160,6 @@ class ExposedCall {
     this.#post = post;
   }
 
-  /** Settles the promise of a request to the server. */
   answer({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
     const answer = this.#answers.get(id);
     this.#answers.delete(id);
@@ -171,7 +167,7 @@ class ExposedCall {
     else answer?.resolve(value);
   }
 
-  /** Ends the call. The context of an ended call sends no messages. */
+  /** The context of an ended call sends no messages. */
   end(): void {
     this.#isOver = true;
   }
@@ -264,10 +260,7 @@ function withhold(principal: Principal, names: readonly string[]): void {
   }
 }
 
-/**
- * Returns the signal of a call. The signal's properties read the cancellation from shared memory, because a thread that
- * is blocked receives no messages.
- */
+/** Reads the cancellation from shared memory, because a thread that is blocked receives no messages. */
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;
   const update = () => {

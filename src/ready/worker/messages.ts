@@ -8,7 +8,6 @@ import type { Context, Principal } from "../../server/call/context.ts";
 import { isQuestion, QuestionError } from "../../server/call/question.ts";
 import type { CancelReason } from "../../server/call/observer.ts";
 
-/** The facts about a call that the server sends to a thread. */
 export interface CallInfo {
   readonly method: string;
   readonly client: Context["client"];
@@ -40,7 +39,6 @@ export type SentError =
   | { readonly kind: "tool"; readonly content: readonly Content[] }
   | { readonly kind: "other"; readonly name: string; readonly message: string; readonly stack?: string };
 
-/** Converts an error to plain data. */
 export function toSentError(error: unknown): SentError {
   if (isMcpError(error)) {
     if (isCancelError(error)) return { kind: "cancelled", why: error.why, message: error.message };
@@ -54,7 +52,6 @@ export function toSentError(error: unknown): SentError {
   return { kind: "other", name, message, stack };
 }
 
-/** Restores the error that {@linkcode toSentError} has converted. */
 export function toError(sent: SentError): Error {
   if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
   if (sent.kind === "cancelled") return new CancelError(sent.why, sent.message);
@@ -64,7 +61,6 @@ export function toError(sent: SentError): Error {
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
 }
 
-/** Tests whether `structuredClone` accepts a value. */
 function isCloneable(value: unknown): boolean {
   try {
     structuredClone(value);
@@ -74,10 +70,7 @@ function isCloneable(value: unknown): boolean {
   }
 }
 
-/**
- * Tests whether a clone of the value would be complete. A clone of a class instance is not complete, because the clone
- * lacks methods and getters.
- */
+/** A clone of a class instance is not complete, because the clone lacks methods and getters. */
 export function isCopyable(value: unknown): boolean {
   if (!isCloneable(value)) return false;
   const clones = new Map<unknown, unknown>([[value, structuredClone(value)]]);

@@ -49,17 +49,10 @@ export class Pool {
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
   readonly #idle: Thread[] = [];
-  /**
-   * Calls that wait for a thread. The queue serves callers round-robin, so that many calls from one caller do not delay
-   * other callers.
-   */
+  /** Served round-robin, so that many calls from one caller do not delay other callers. */
   readonly #waiting = new FairQueue<Waiter>();
-  /**
-   * Busy and idle threads, and terminated threads that have not ended yet. Terminated threads also count, because they
-   * may still use CPU time.
-   */
+  /** Busy and idle threads, and terminated threads that have not ended yet, because they may still use CPU time. */
   readonly #threads = new Set<Thread>();
-  /** The threads that each client uses. */
   readonly #shares: ClientShares;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>) {
@@ -182,7 +175,6 @@ export class Pool {
   }
 }
 
-/** A call that waits for a thread. */
 interface Waiter {
   readonly client: ClientKey | undefined;
   /** Passes the thread that `find` returns to the call. If `find` throws, the call fails. */
@@ -190,10 +182,7 @@ interface Waiter {
 }
 
 const LOST = "run the call: all threads are still running cancelled calls (size of the worker)";
-/**
- * Milliseconds that a terminated thread may take to end. A thread that runs longer does not return to its event loop,
- * and counts as lost.
- */
+/** Milliseconds after which a terminated thread counts as lost, because it does not return to its event loop. */
 const ENDING_MS = 500;
 
 /** A worker thread, which runs one call at a time. */
@@ -201,8 +190,8 @@ class Thread {
   /** Whether the thread has crashed or was terminated, so that it cannot run calls. */
   hasEnded = false;
   /**
-   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. Always `false` for
-   * a thread that ends by itself.
+   * Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. Always `false` for a
+   * thread that ends by itself.
    */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
@@ -238,7 +227,7 @@ class Thread {
     });
   }
 
-  /** Runs a call. Rejects as soon as the call is cancelled, without waiting until the handler has stopped. */
+  /** Rejects as soon as the call is cancelled, without waiting until the handler has stopped. */
   run(input: unknown, ctx: Context): Promise<unknown> {
     // Check whether the call was cancelled, or the thread has crashed, since the pool chose the thread.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
@@ -259,10 +248,7 @@ class Thread {
     return job.result.promise;
   }
 
-  /**
-   * Resolves when the thread is not running a handler. A terminated thread may continue to run its handler
-   * indefinitely.
-   */
+  /** Resolves when no handler is running. A terminated thread may continue to run its handler indefinitely. */
   untilIdle(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
@@ -368,10 +354,7 @@ class Thread {
   }
 }
 
-/**
- * Resolves when the thread that holds a lock has ended. Polls the lock, because a pending request for the lock would
- * keep the process alive.
- */
+/** Polls the lock, because a pending request for the lock would keep the process alive. */
 async function untilReleased(name: string): Promise<void> {
   const locks = findThreadLocks();
   while ((await locks?.query())?.held?.some((lock) => lock.name === name)) {
@@ -425,10 +408,7 @@ class Job {
     Atomics.store(this.#done, 1, toReasonNumber(why));
   }
 
-  /**
-   * Returns the error that the handler threw. If a context method threw the error on the server, returns the same error
-   * object.
-   */
+  /** Returns the error that the handler threw. If a context method threw it, returns the same error object. */
   restore(error: SentError): Error {
     return this.#sent.get(toKey(error)) ?? toError(error);
   }

@@ -3,7 +3,6 @@
  */
 import { node, type NodeGlobal } from "../../core/runtime.ts";
 
-/** Callbacks for the events of a thread. */
 export interface ThreadEvents {
   readonly onMessage: (message: unknown) => void;
   /** Called when the thread has sent a value that cannot be copied. */
@@ -17,20 +16,13 @@ export interface ThreadEvents {
 export interface RunningThread {
   post(message: unknown): void;
   terminate(): void;
-  /**
-   * Sets whether the thread keeps the process alive. Has no effect on Deno, where a thread always keeps the process
-   * alive.
-   */
+  /** Has no effect on Deno, where a thread always keeps the process alive. */
   keepAlive(isKept: boolean): void;
 }
 
 const NOT_COPIED = "the thread sent a value that cannot be copied";
 
-/**
- * Starts a thread that runs a file.
- *
- * @throws if the runtime cannot start the thread.
- */
+/** @throws if the runtime cannot start the thread. */
 export function startThread(url: URL, name: string, events: ThreadEvents): RunningThread {
   return node ? startOnNode(node, { url, name }, events) : startOnWeb({ url, name }, events);
 }

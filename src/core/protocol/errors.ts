@@ -215,19 +215,13 @@ export class ToolError extends Error {
   }
 }
 
-/**
- * Thrown if a handler returns a value that cannot be sent. A model cannot fix this error, because the bug is in the
- * server.
- */
+/** Thrown if a handler returns a value that cannot be sent. A model cannot fix this bug of the server. */
 export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";
 }
 
-/**
- * Creates the error for a request that the server cannot serve now. `problem` completes the message "Cannot …; try again
- * later". `limits` are the paths of the reached limits, for the message and for observers.
- */
+/** `problem` completes the message "Cannot …; try again later". `limits` are the paths of the reached limits. */
 export function toBusy(problem: string, limits?: string): McpError {
   const { message } = nameLimits(`Cannot ${problem}`, limits, "; try again later");
   return withLimits(new McpError(BUSY, message), limits);
@@ -265,8 +259,7 @@ export function hasValidCode({ code }: McpError): boolean {
 }
 
 /**
- * Whether an error is an {@linkcode McpError} of this server, created by any copy of this library. Returns `false` for
- * the error of a remote server.
+ * Whether an error is an {@linkcode McpError} of this server, not of a remote server, from any copy of this library.
  */
 export function isMcpError(error: unknown): error is McpError {
   return isOf(error, "mcp");

@@ -2,7 +2,6 @@
  * Measures JSON text before it is parsed.
  */
 
-/** Limits of a JSON text. */
 export interface JsonLimits {
   /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
@@ -10,7 +9,7 @@ export interface JsonLimits {
   readonly values: number;
 }
 
-/** The size of a JSON text. Measuring stops at the first exceeded limit. */
+/** Measuring stops at the first exceeded limit. */
 export interface JsonSize {
   readonly values: number;
   /** Number of empty objects and arrays among the values. */
@@ -18,10 +17,7 @@ export interface JsonSize {
   readonly excess?: keyof JsonLimits;
 }
 
-/**
- * Measures a text in one pass. If the text is not JSON, the result describes the text up to an unterminated string, or
- * up to the end of the text.
- */
+/** If the text is not JSON, measures the text up to an unterminated string, or up to its end. */
 export function measureJson(text: string, { depth: maxLevels, values: maxValues }: JsonLimits): JsonSize {
   let depth = 0;
   // Each comma precedes another value, and each opening bracket precedes the first value inside the bracket. An empty

@@ -28,10 +28,7 @@ export function toTypedResult(resultType: string, result: Result): Result {
   return { ...result, resultType, [RESULT_TYPE]: resultType };
 }
 
-/**
- * Returns the `resultType` of a result that {@linkcode toTypedResult} created, in this copy of the library or in
- * another copy.
- */
+/** Also reads the `resultType` that another copy of the library has set with {@linkcode toTypedResult}. */
 export function readResultType(result: Result): string | undefined {
   return Object(result)[RESULT_TYPE];
 }
@@ -85,12 +82,12 @@ export interface Broken extends Limited {
 /** The result of parsing one text. */
 export type Incoming = Request | Notification | Response | Batch | Broken;
 
-/** Serializes a success response. `result` is already JSON text. */
+/** `result` is already JSON text. */
 export function toSuccess(id: Id, result: string): string {
   return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;
 }
 
-/** Serializes an error response. Pass `null` as the id if the id could not be read, or `undefined` to omit the id. */
+/** Pass `null` as the id if the id could not be read, or `undefined` to omit the id. */
 export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
   const { code, message, data } = error;
   const toText = (data?: unknown) => JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
@@ -102,20 +99,15 @@ export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code
   }
 }
 
-/** Serializes a notification. */
 export function toNotification(method: string, params?: Params): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
 }
 
-/** Serializes an id. */
 export function toIdText(id: Id): string {
   return typeof id === "number" ? `${id}` : JSON.stringify(id);
 }
 
-/**
- * Whether a value is a valid request id. A fraction or a number above 2^53 is not valid, because it could lose digits
- * in the response.
- */
+/** A fraction or a number above 2^53 is not valid, because it could lose digits in the response. */
 export function isId(value: unknown): value is Id {
   return typeof value === "string" || Number.isSafeInteger(value);
 }

@@ -1,7 +1,3 @@
-/**
- * Loads a part of the library when it is first needed.
- */
-
 /** A part of the library that is loaded when it is first needed. */
 export class LazyModule<T> {
   readonly #load: () => Promise<T>;
@@ -12,7 +8,6 @@ export class LazyModule<T> {
     this.#load = load;
   }
 
-  /** The loaded part, or `undefined` if the part is not loaded yet. */
   get loaded(): T | undefined {
     return this.#loaded;
   }

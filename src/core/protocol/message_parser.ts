@@ -16,17 +16,13 @@ export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 const EMPTY = "it is empty; if the client sends a body, mount the server before body parsers such as express.json()";
 
 export interface MessageLimits {
-  /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
-  /** Maximum number of JSON values, including nested values. */
   readonly values: number;
-  /** Maximum length of a request id in characters. */
   readonly idCharacters: number;
-  /** Maximum length of a method name in characters. */
   readonly methodCharacters: number;
 }
 
-/** Parses one message. Never throws: an invalid message becomes a {@linkcode Broken}. */
+/** Never throws: an invalid message becomes a {@linkcode Broken}. */
 export function parseMessage(text: string, limits: MessageLimits): Incoming {
   const isShort = text.length <= SHORT && text.length / KEY_LENGTH <= limits.values / 50;
   const size = isShort ? undefined : measureJson(text, limits);

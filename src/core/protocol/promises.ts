@@ -1,7 +1,3 @@
-/**
- * Recognizes promises, and ignores their rejections.
- */
-
 /** Whether a value can be awaited: a promise, or another thenable, such as a query builder. */
 export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof Object(value).then === "function";
@@ -29,10 +25,7 @@ export function isStrayPromise(value: unknown): boolean {
 /** Maximum number of values that are searched for promises. */
 const MAX_VALUES = 10_000;
 
-/**
- * Ignores rejections of all promises in a value that a handler returned, because an unhandled rejection would end the
- * process.
- */
+/** Ignores rejections of all promises in a value, because an unhandled rejection would end the process. */
 export function ignoreRejections(value: unknown): void {
   const found = new Set<unknown>([value]);
   try {

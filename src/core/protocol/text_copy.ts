@@ -21,10 +21,7 @@ const MAX_ELEMENT = 2048;
 /** Number of nested levels whose elements get their own lines, because each level serializes the value again. */
 const MAX_LEVELS = 4;
 
-/**
- * Returns the content blocks of the text copy, and an object to spread into the result. The object marks a result
- * without the full copy.
- */
+/** Returns the content blocks, and an object to spread into the result, which marks a result without the full copy. */
 export function copyText(structured: unknown, kind: TextCopy): { content: Result[]; mark: object } {
   if (kind === "full") return { content: [{ type: "text", text: toJsonText(structured) }], mark: {} };
   const content = kind === "none" ? [] : [{ type: "text", text: summarize(structured), [SHORT]: true }];
@@ -61,7 +58,6 @@ function breakLines(value: unknown, text: string, level: number): string {
   return `{\n${members.join(",\n")}\n}`;
 }
 
-/** Describes the top level of a value. */
 function summarize(value: unknown): string {
   if (!isObject(value)) return toKind(value);
   const keys = Object.keys(value);

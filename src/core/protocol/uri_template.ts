@@ -6,9 +6,7 @@
  * @see specification/2026-07-28/server/resources (Resource Templates)
  */
 
-/** A parsed template, created by {@linkcode parseTemplate}. */
 export interface UriTemplate {
-  /** Source text of the template. */
   readonly template: string;
   /** Names of the variables, in the order of the template. */
   readonly variables: readonly string[];

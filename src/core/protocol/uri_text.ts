@@ -1,8 +1,4 @@
 /**
- * Compares URIs.
- */
-
-/**
  * Returns the normal form of a URI, so that equivalent URIs are equal: a lower-case scheme and host, upper-case percent
  * encodings, no percent encodings of unreserved characters, and no dot segments. Text that is not a URI stays unchanged.
  *

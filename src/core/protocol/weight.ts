@@ -42,10 +42,7 @@ export const KEY_LENGTH = 6;
 /** Bytes of an object with one key such as "999". Measured on Bun: 8,300. */
 const INDEX_BYTES = 8300;
 
-/**
- * Length, in characters, up to which texts are weighed by their length alone, because counting the values of every
- * short text would take too long.
- */
+/** Length, in characters, up to which texts are weighed by their length alone, because counting takes too long. */
 export const SHORT = 1024;
 /** Bytes of a value in an object or array. Measured on Deno and Bun: 56 to 130. */
 const VALUE_BYTES = 140;

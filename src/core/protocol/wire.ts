@@ -35,7 +35,6 @@ export interface Misfit {
   readonly state: string;
 }
 
-/** The result of a check. */
 export interface Fitted<T = Members> {
   /**
    * The value without its optional members of a wrong type: the same object if nothing was left out. `undefined` if a
@@ -45,7 +44,6 @@ export interface Fitted<T = Members> {
   readonly misfits: readonly Misfit[];
 }
 
-/** A misfit in an entry of a list. */
 export interface EntryMisfit extends Misfit {
   /** The URI or the name of the entry. `undefined` if neither is a string. */
   readonly name?: string;
@@ -58,7 +56,6 @@ export interface EntryMisfit extends Misfit {
 /** The way to a member, such as `["content", 0, "data"]`. */
 type Path = readonly (string | number)[];
 
-/** Checks the members of an object. */
 type Kind = (value: Members, check: Check) => void;
 
 /** One check: the misfits that were found, and the members to leave out. */
@@ -112,7 +109,6 @@ class Check {
     if (value !== undefined && !isOneOf(value, texts)) this.drop(name, value, toChoice(texts));
   }
 
-  /** Checks an object whose members can be any JSON values. */
   object(name: string, value: unknown): void {
     if (value === undefined || toTag(value) === "[object Object]" && isSendable(value)) return;
     this.drop(name, value, "use a plain object", "not a plain object of JSON values");
@@ -122,7 +118,6 @@ class Check {
     if (!isObject(value)) this.refuse(name, value, "use an object");
   }
 
-  /** Checks an optional object. */
   inside(name: string, value: unknown, kind: Kind): void {
     if (value === undefined) return;
     if (!isObject(value)) return this.drop(name, value, "use an object");
@@ -133,7 +128,6 @@ class Check {
     this.#optional = outer;
   }
 
-  /** Checks a required object. */
   needInside(name: string | number, value: unknown, kind: Kind): void {
     if (!isObject(value)) return this.refuse(name, value, "use an object");
     this.#path.push(name);
@@ -152,7 +146,6 @@ class Check {
     this.#optional = outer;
   }
 
-  /** Checks a required array. */
   needList(name: string, value: unknown, item: (value: unknown, at: number) => void): void {
     if (!Array.isArray(value)) return this.refuse(name, value, "use an array");
     this.#path.push(name);
@@ -367,7 +360,6 @@ const media: Kind = (value, check) => {
   check.needText("mimeType", value.mimeType);
 };
 
-/** The content blocks, by type. */
 const BLOCKS: Readonly<Record<string, Kind>> = {
   text: (value, check) => check.needText("text", value.text),
   image: media,
@@ -595,7 +587,6 @@ export function fitResult(method: string, result: Members, options: WireOptions 
   return { value: check.finish(result), misfits: check.misfits };
 }
 
-/** Checks the parameters of a request or notification that a server sends. */
 export function fitParams(method: string, params: Members, options: WireOptions = {}): Fitted {
   const check = new Check(options);
   if (Object.hasOwn(PARAMS, method)) PARAMS[method](params, check);
@@ -622,7 +613,6 @@ export function describeEntry(
   return isLeftOut ? `${entry}: ${place} ${state}` : `${place} of ${entry}: it ${state}`;
 }
 
-/** Describes misfits for an error message. */
 export function describeMisfits(misfits: readonly Misfit[]): string {
   return misfits.map(({ place, state }) => `${place} ${state}`).join("; ");
 }

@@ -1,8 +1,4 @@
-/**
- * Reads the challenges of `WWW-Authenticate` headers.
- */
-
-/** A challenge. The scheme and the names of the parameters are in lowercase. */
+/** The scheme and the names of the parameters are in lowercase. */
 export interface HeaderChallenge {
   readonly scheme: string;
   readonly params: ReadonlyMap<string, string>;

@@ -9,7 +9,6 @@ export interface BoundedMapOptions {
    * must not displace.
    */
   readonly full: "evict" | "refuse";
-  /** Maximum number of entries. */
   readonly max: number;
 }
 

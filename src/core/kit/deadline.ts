@@ -6,7 +6,7 @@ import { MAX_MS, startResponseTimer, systemTimers, type TimerSource } from "./ti
 export interface WaitOptions {
   /** Ends the wait with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Starts the timer. Defaults to `setTimeout`, whose timer keeps the process alive. */
+  /** Defaults to `setTimeout`, whose timer keeps the process alive. */
   readonly clock?: TimerSource;
   /** Whether the process can exit during the wait. Requires a `clock` that supports it. Defaults to `false`. */
   readonly background?: boolean;

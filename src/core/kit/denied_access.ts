@@ -2,9 +2,7 @@
  * Reads Deno's messages about missing permissions.
  */
 
-/** A missing permission. */
 export interface DeniedAccess {
-  /** Deno's whole message. */
   readonly message: string;
   /** What was denied, such as `Requires read access to "/home/me/a.ts"`. */
   readonly state: string;

@@ -1,8 +1,4 @@
 /**
- * Finds dot segments in the paths of URLs.
- */
-
-/**
  * Tests whether a server may read a decoded segment of a path as `.` or `..`. Some servers ignore white space and
  * control characters, or everything after a NUL character, a semicolon or a comma, and some convert characters such as
  * the full-width full stop to ASCII.

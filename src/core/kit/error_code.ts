@@ -1,7 +1,3 @@
-/**
- * Recognizes errors that the runtimes throw, by their codes.
- */
-
 /** Tests whether a value is an error with a code, such as `ENOENT`. */
 export function hasErrorCode(error: unknown): error is Error & { readonly code: string } {
   return error instanceof Error && "code" in error && typeof error.code === "string";

@@ -15,7 +15,6 @@ export function readErrorId(text: string): string | undefined {
   return LAST_ID.exec(text)?.[0];
 }
 
-/** Replaces the id at the end of a text, if there is one. */
 export function replaceErrorId(text: string, replace: (id: string) => string): string {
   return text.replace(LAST_ID, replace);
 }

@@ -1,8 +1,4 @@
 /**
- * Reads the messages of other programs' errors, to use them within the messages of this library.
- */
-
-/**
  * Returns the message of an error without its final full stop, because a remedy follows, as in `Cannot write a.json: disk
  * full; check the folder`.
  */

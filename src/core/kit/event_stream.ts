@@ -5,17 +5,14 @@
  */
 /** Maximum length of an event in characters. Without this limit, an endless event would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
-/**
- * Characters that are counted for each line in addition to its text, because each line is a separate string with its
- * own memory.
- */
+/** Characters that each line counts in addition to its text, because each line is a separate string. */
 const LINE_CHARACTERS = 32;
 /** Maximum length of an event id in characters, because the client sends the id back in a header. */
 const MAX_ID = 4096;
 /** Maximum retry delay that a server can set, in milliseconds. */
 const MAX_RETRY_MS = 3_600_000;
 
-/** An event. Without `data`, the event only sets the id or the retry delay. */
+/** Without `data`, the event only sets the id or the retry delay. */
 export interface StreamEvent {
   readonly type?: string;
   readonly data?: string;

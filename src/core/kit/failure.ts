@@ -18,13 +18,12 @@ export type Failure =
 // Another copy of this library may have created the error.
 const FAILURE: unique symbol = Symbol.for("mcp.failure");
 
-/** Adds facts to an error. Returns the error. */
 export function withFailure<E extends Error>(error: E, failure: Failure): E {
   // The property is not enumerable, so that comparisons of errors ignore the property.
   return Object.defineProperty(error, FAILURE, { value: failure });
 }
 
-/** Returns the facts of an error. Returns `undefined` if the error has no facts. */
+/** Returns `undefined` if the error has no facts. */
 export function readFailure(error: Error): Failure | undefined {
   const { [FAILURE]: failure }: { readonly [FAILURE]?: Failure } = Object(error);
   return failure;

@@ -10,10 +10,7 @@ import { isObject } from "./json.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
-/**
- * Explains why an answer does not match a form, such as `age: it must be at least 18`. Returns `undefined` if the
- * answer matches.
- */
+/** Returns a text such as `age: it must be at least 18`, or `undefined` if the answer matches. */
 export function findFormMisfit(schema: Params, content: Params): string | undefined {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
@@ -27,7 +24,6 @@ export function findFormMisfit(schema: Params, content: Params): string | undefi
   }
 }
 
-/** Explains why a value does not match a field. Returns `undefined` if the value matches. */
 export function findFieldMisfit(schema: Params, value: unknown): string | undefined {
   switch (schema.type) {
     case "string":
@@ -73,10 +69,7 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
     : undefined;
 }
 
-/**
- * Returns the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if the schema has none of
- * these keywords.
- */
+/** Returns `undefined` if the schema has neither `enum`, `const`, `oneOf` nor `anyOf`. */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;
   if ("const" in schema) return new Set([schema.const]);

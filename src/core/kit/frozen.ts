@@ -1,7 +1,3 @@
-/**
- * Frozen copies of values that several callers or several parts of a program share.
- */
-
 /** The copies that this module has made. They are deeply frozen, so that they need no other copy. */
 const made = new WeakSet<object>();
 

@@ -1,7 +1,3 @@
-/**
- * Recognizes the errors that engines throw if code changes a frozen object.
- */
-
 /** Messages of V8 and JavaScriptCore. */
 const MESSAGES =
   /read ?only property|not extensible|Cannot (delete|redefine) property|Unable to delete property|unconfigurable property|not writable/;

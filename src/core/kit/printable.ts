@@ -13,10 +13,7 @@ const PIECES = new RegExp(
   "gu",
 );
 
-/**
- * Escapes control characters and invisible characters, for example as `\u{1b}`. Keeps line feeds, tabs and the parts of
- * emoji.
- */
+/** Escapes control and invisible characters, such as `\u{1b}`, but not line feeds, tabs and the parts of emoji. */
 export function toPrintable(text: unknown): string {
   return escapeUnprintable(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
 }

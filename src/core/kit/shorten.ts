@@ -1,8 +1,4 @@
 /**
- * Shortens text for messages.
- */
-
-/**
  * Truncates a text to `length` characters, and adds `…`. If the text ends with a quotation mark whose pair remains, the
  * result ends with this quotation mark too.
  */

@@ -5,10 +5,7 @@ import { deadline } from "./deadline.ts";
 
 type Signal = "SIGTERM" | "SIGKILL";
 
-/**
- * Sends a signal to a child process. Does nothing if the process has exited, or if it runs as another user, for example
- * because it was started with `sudo`.
- */
+/** Does nothing if the process has exited or runs as another user, such as with `sudo`. */
 export function sendSignal(child: { kill(signal: Signal): unknown }, signal: Signal = "SIGKILL"): void {
   try {
     child.kill(signal);

@@ -2,7 +2,6 @@
  * Parses the stacks of errors, and finds the frames that are in the server author's own files.
  */
 
-/** A parsed stack. */
 export interface Stack {
   /** The name and message of the error. */
   readonly head: string;

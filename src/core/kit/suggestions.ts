@@ -1,7 +1,3 @@
-/**
- * Suggests a known name for a misspelled name.
- */
-
 /** Returns the name that is most similar to `name`, or `undefined` if no name is similar. */
 export function findSuggestion(name: string, names: readonly string[]): string | undefined {
   const closest =
@@ -10,10 +6,7 @@ export function findSuggestion(name: string, names: readonly string[]): string |
   return closest && closest.distance <= Math.max(1, Math.floor(name.length / 3)) ? closest.each : undefined;
 }
 
-/**
- * Returns the Damerau-Levenshtein distance: the number of insertions, deletions, substitutions and swaps of adjacent
- * characters.
- */
+/** The Damerau-Levenshtein distance, in which a swap of adjacent characters counts as one edit. */
 function countEdits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= a.length; i++) {

@@ -5,21 +5,16 @@
 /** Maximum delay of a timer in milliseconds. With a longer delay, the runtimes fire the timer immediately. */
 export const MAX_MS = 2 ** 31 - 1;
 
-/**
- * Calls `onTime` once after `ms` milliseconds, or never if `ms` is `Infinity`. Returns a function that cancels the
- * timer.
- */
+/** Calls `onTime` once, or never if `ms` is `Infinity`. Returns a function that cancels the timer. */
 export function startTimer(ms: number, onTime: () => void): () => void {
   if (ms === Infinity) return () => {};
   const timer = setTimeout(onTime, Math.min(ms, MAX_MS));
   return () => clearTimeout(timer);
 }
 
-/** Starts timers, such as the clock or the ticker of a server. */
 export interface TimerSource {
   /** Returns a monotonic time in milliseconds. */
   now(): number;
-  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
   start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
 

@@ -19,14 +19,12 @@ const NAME_WEIGHT = 200;
  * occurs.
  */
 export class Transcript {
-  /** The lines that were recorded so far. */
   readonly lines: string[] = [];
   /** The names of values, by kind and value. */
   readonly #names = new Map<string, Map<string, string>>();
   readonly #values = new Map<string, string>();
   #weight = 0;
 
-  /** Records the method and headers of an HTTP request. */
   request(method: string, headers: Headers): void {
     const session = headers.get("mcp-session-id");
     const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) => {
@@ -37,7 +35,6 @@ export class Transcript {
     this.lines.push([`→ ${method}`, ...shown].join(" | "));
   }
 
-  /** Records the status and headers of an HTTP response. */
   response({ status, headers }: Response): void {
     const session = headers.get("mcp-session-id");
     const shown = [`← ${status}`];
@@ -46,12 +43,10 @@ export class Transcript {
     this.lines.push(shown.join(" | "));
   }
 
-  /** Records a sent message. */
   sent(message: unknown): void {
     this.lines.push(`→ ${this.toText(message)}`);
   }
 
-  /** Records a received message. */
   received(message: unknown): void {
     this.lines.push(`← ${this.toText(message)}`);
   }

@@ -40,7 +40,6 @@ export interface Endpoint {
   readonly path: string;
   /** Names of the path parameters. Empty if the path has no parameters. */
   readonly params: readonly string[];
-  /** Whether the server authenticates callers. */
   readonly hasAuth: boolean;
   /**
    * Returns the concrete path with these parameters.
@@ -60,13 +59,12 @@ export interface Endpoint {
    * that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
-  /** Adds an observer. Call this method before the first request. */
+  /** Call this method before the first request. */
   observe(observer: Observer): void;
   /** Loads the code that the first request would load. */
   load(): Promise<void>;
 }
 
-/** The names of all numeric limits, by group. */
 export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries(LIMITS).map(([group, limits]) => {
     const numbers = Object.entries<unknown>(limits).filter(([, value]) => typeof value === "number");
@@ -74,7 +72,6 @@ export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Loads the JSON Schema compiler, which servers load only when they compile their first schema. */
 export async function loadSchemaCompiler(): Promise<typeof import("./core/schema/json_check.ts").compileJsonSchema> {
   return (await import("./core/schema/json_check.ts")).compileJsonSchema;
 }
@@ -103,7 +100,6 @@ export function listWarnings(server: Server): readonly { readonly place: string;
   });
 }
 
-/** By feature, the method that runs a handler. */
 const METHODS: Readonly<Record<string, string>> = {
   tools: "tools/call",
   resources: "resources/read",
@@ -117,7 +113,6 @@ export interface HandlerSteps {
   readonly steps: readonly Pick<LayerStep, "step" | "layer">[];
 }
 
-/** Returns the steps around each handler. */
 export function listSteps(server: Server): readonly HandlerSteps[] {
   const { use = [], engine: { registry } } = server[INTERNALS];
   return registry.handlers.flatMap(withAlso).flatMap((handler) => {
@@ -153,7 +148,6 @@ export function listEndpoints(server: Server): readonly Endpoint[] {
 
 /** A store, and the servers that use it. */
 export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs" | "valueBytes" | "reopen"> {
-  /** The names of the servers that use the store. */
   readonly names: readonly string[];
   /** Returns whether the storage engine reports new entries. Otherwise the store polls its topics. */
   canListen(): Promise<boolean>;
@@ -179,10 +173,7 @@ function toUsedStore(store: StoreInternals, names: readonly string[]): UsedStore
   return { isShared, timeoutMs, valueBytes, reopen, names, canListen };
 }
 
-/**
- * Tests whether a value is a server. Tests for properties instead of a class, because a server file may use another
- * copy of this library.
- */
+/** Tests for properties instead of a class, because a server file may use another copy of this library. */
 export function isServer(value: unknown): value is Server {
   return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;
 }

@@ -17,17 +17,14 @@ export class Aging<T> {
   #older = new Set<T>();
   #isWatching = false;
 
-  /** Creates an empty set. Calls `onOld` once for each item that is still in the set after one to two periods. */
+  /** Calls `onOld` once for each item that is still in the set after one to two periods. */
   constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
     this.#ticker = ticker;
     this.#periodMs = periodMs;
     this.#onOld = onOld;
   }
 
-  /**
-   * Adds an item. The item keeps the process alive until the item is deleted or passed to `onOld`, because a promise
-   * may depend on `onOld`.
-   */
+  /** Keeps the process alive until the item is deleted or old, because a promise may depend on `onOld`. */
   add(item: T): void {
     this.#young.add(item);
     if (this.#isWatching) return;
@@ -44,7 +41,7 @@ export class Aging<T> {
     for (const item of items) this.#onOld(item, now);
   }
 
-  /** Removes an item. Does not call `onOld`. */
+  /** Does not call `onOld`. */
   delete(item: T): void {
     if (!this.#young.delete(item)) this.#older.delete(item);
   }

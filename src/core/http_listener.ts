@@ -7,17 +7,13 @@ import { bun, deno, node } from "./runtime.ts";
 
 export type { HttpListener, ListenOptions };
 
-/** Whether {@linkcode openListener} can listen on this runtime. */
 export const canListen: boolean = !!(deno || bun || node);
 
-/**
- * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect a client that waits longer for the
- * response to a call without a stream.
- */
+/** In seconds. Bun's default of 10 seconds would disconnect a client that waits for a call without a stream. */
 const BUN_IDLE = 255;
 
 /**
- * Listens for HTTP requests. Rejects with the runtime's error if the runtime cannot listen on the address.
+ * Rejects with the runtime's error if the runtime cannot listen on the address.
  *
  * @throws {TypeError} if {@linkcode canListen} is `false`.
  */

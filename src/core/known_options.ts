@@ -26,10 +26,7 @@ export interface KnownOptions<K extends string = string> {
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
   /** Names of options that another function accepts, each with a remedy for the error message. */
   readonly elsewhere?: Readonly<Record<string, string>>;
-  /**
-   * Whether a value that is not an object is accepted too, such as a list. The code that reads the option checks such a
-   * value.
-   */
+  /** Whether a value that is not an object, such as a list, is left to the code that reads the option. */
   readonly hasOtherForms?: boolean;
   /** Whether `null` counts as absent, as for an optional member of the protocol. */
   readonly isNullable?: boolean;
@@ -127,7 +124,7 @@ function isPromise(value: unknown): boolean {
   }
 }
 
-/** Tests whether `value` is a plain object. Objects from other JavaScript realms also count. */
+/** Objects from other JavaScript realms also count. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

@@ -3,7 +3,6 @@
  * take more CPU time than the rest of a call.
  */
 
-/** Key of the parts of a light request. */
 export const LIGHT: unique symbol = Symbol("light");
 
 /** The status and headers of a response. The headers must be valid, because a light response does not check them. */
@@ -12,7 +11,6 @@ export interface LightInit {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The parts of a light request that other requests do not have. */
 export interface LightParts {
   /** The class of responses that the listener of the request can send at a low cost. */
   readonly Response: new (body: string | null, init: LightInit) => Response;
@@ -23,7 +21,6 @@ export interface LightParts {
   toNative(request: Request): Request;
 }
 
-/** Creates the response to a request. */
 export function createResponse(request: Request, body: string | null, init: LightInit): Response {
   const Light = findParts(request)?.Response ?? Response;
   return new Light(body, init);
@@ -37,7 +34,7 @@ export function toNative(request: Request): Request {
   return findParts(request)?.toNative(request) ?? request;
 }
 
-/** Tests whether code of the author needs a copy of the request. See {@linkcode toNative}. */
+/** Tests whether code of the author needs a copy of the request. */
 export function isLight(request: Request): boolean {
   return findParts(request) !== undefined;
 }

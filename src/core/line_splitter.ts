@@ -4,7 +4,6 @@
  * @see specification/2026-07-28/basic/transports/stdio
  */
 
-/** A line of input, or the reason why the line is invalid. */
 export type Line = { readonly text: string } | { readonly problem: "long" | "encoding" };
 
 /**
@@ -18,7 +17,6 @@ export class LineSplitter {
   #parts: Uint8Array[] = [];
   #size = 0;
   #skips = false;
-  /** Whether no line has been read yet. */
   #isStart = true;
 
   /** `limit` is the maximum length of a line in bytes. */
@@ -26,7 +24,7 @@ export class LineSplitter {
     this.#limit = limit;
   }
 
-  /** Adds bytes. Returns the lines that are now complete. */
+  /** Returns the lines that are now complete. */
   push(bytes: Uint8Array): Line[] {
     const lines: Line[] = [];
     const end = bytes.lastIndexOf(10) + 1;
@@ -38,7 +36,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Ends the input. Returns the last line if it has no line feed. */
+  /** Returns the last line if it has no line feed. */
   end(): Line[] {
     const lines: Line[] = [];
     if (this.#size || this.#skips) this.#complete(lines);
@@ -71,7 +69,7 @@ export class LineSplitter {
     this.#skips = false;
   }
 
-  /** Decodes whole lines. Returns `false` if the bytes are not UTF-8. */
+  /** Returns `false` if the bytes are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
       const text = this.#decoder.decode(bytes);

@@ -49,7 +49,7 @@ export class IncomingBody {
   }
 }
 
-/** Reads a whole body. Rejects if the client disconnects before the end. */
+/** Rejects if the client disconnects before the end. */
 export function readAll(incoming: NodeIncoming): Promise<ArrayBuffer> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array<ArrayBuffer>[] = [];

@@ -40,10 +40,7 @@ const WAITING = 8;
  */
 const WAITING_BYTES = 16_000;
 
-/**
- * Listens for HTTP requests. Rejects with Node's error if Node cannot listen on the address, or if srvx is not
- * installed.
- */
+/** Rejects with Node's error if Node cannot listen on the address, or if srvx is not installed. */
 export async function listenOnNode(node: NodeGlobal, options: ListenOptions): Promise<HttpListener> {
   classes ??= createClasses(await import(ADAPTER));
   const listener = new NodeListener(node, classes, options.fetch);
@@ -59,7 +56,6 @@ class NodeListener implements HttpListener {
   readonly #classes: Classes;
   readonly #fetch: RuntimeFetch;
   readonly #server: NodeHttpServer;
-  /** The number of waiting requests of each connection. */
   readonly #waiting = new WeakMap<NodeConnection, number>();
   #isStopped = false;
 

@@ -18,7 +18,6 @@ interface Connection {
   readonly res: NodeOutgoing;
 }
 
-/** The classes of requests and responses. */
 export interface Classes {
   readonly LightRequest: new (connection: Connection) => Request;
   /** Sends a light response. Returns `false` if the response is not light, or has been changed. */
@@ -27,7 +26,6 @@ export interface Classes {
   discardBody(request: Request): void;
 }
 
-/** Creates the classes from those of srvx. */
 export function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
   const LightResponse = createResponseClass(FastResponse);
   // The cast is safe, because srvx gives the class all other members of `Response`.
@@ -123,7 +121,6 @@ function createRequestClass(NodeRequest: Adapter["NodeRequest"], Light: LightPar
   return LightRequest;
 }
 
-/** A host name that ends with a dot. */
 const DOTTED = /^[\w.-]+\.(:\d{1,5})?$/;
 
 function toPlatform(request: Request): Request {

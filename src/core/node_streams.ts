@@ -33,9 +33,7 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
   });
 }
 
-/**
- * Writes to a Node stream. Resolves when the stream accepts more bytes. Rejects if the reader has closed the stream.
- */
+/** Resolves when the stream accepts more bytes. Rejects if the reader has closed the stream. */
 export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   write(bytes, (error) => error ? reject(error) : resolve());
@@ -45,8 +43,7 @@ export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): 
 let write: NodeOutput["write"] | undefined;
 
 /**
- * Returns the original `write` method of standard output, which ignores the redirection to standard error. The first
- * call must come before the redirection.
+ * Returns the original `write` of standard output. The first call must come before the redirection to standard error.
  */
 export function findNodeWrite({ stdout }: NodeGlobal): NodeOutput["write"] {
   if (!write) {

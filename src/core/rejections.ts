@@ -4,13 +4,9 @@
  */
 import { bun, deno, findProcess, node } from "./runtime.ts";
 
-/**
- * Brands the listeners of this file, because a process can contain several copies of the library. The symbol is global
- * for the same reason.
- */
+/** Brands the listeners of this file, globally, because a process can contain several copies of the library. */
 const OWN: unique symbol = Symbol.for("mcp.rejections");
 
-/** The event of Deno's global scope. */
 interface RejectionEvent {
   readonly reason: unknown;
   readonly defaultPrevented: boolean;

@@ -8,7 +8,6 @@
 
 type Bytes = ReadableStream<Uint8Array>;
 
-/** Handles an HTTP request. `info` describes the connection. */
 export type RuntimeFetch = (request: Request, info: RuntimeInfo) => Response | Promise<Response>;
 
 /** The second argument that Deno or Bun passes to `fetch`. */
@@ -19,7 +18,6 @@ export interface RuntimeInfo {
   readonly requestIP?: unknown;
 }
 
-/** The parts of `Deno` that the library uses. */
 export interface DenoGlobal {
   readonly args: readonly string[];
   readonly build: { readonly os: string; readonly standalone?: boolean };
@@ -124,7 +122,7 @@ export interface DenoFileKinds {
   readonly isSymlink: boolean;
 }
 
-/** Metadata of a file. A field is `null` if the operating system does not support the field. */
+/** A field is `null` if the operating system does not support the field. */
 export interface DenoFileInfo extends DenoFileKinds {
   readonly size: number;
   readonly mtime: Date | null;
@@ -152,9 +150,7 @@ export interface DenoFile {
   close(): void;
 }
 
-/** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
-  /** The path of the entry file. */
   readonly main: string;
   readonly version: string;
   readonly isMainThread: boolean;
@@ -267,7 +263,6 @@ export interface AddressList {
   check(address: string, family: "ipv4" | "ipv6"): boolean;
 }
 
-/** The parts of Node's `process` that the library uses. */
 export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
   readonly version: string;
   readonly argv: readonly string[];
@@ -343,13 +338,11 @@ export interface NodeHttpServer {
   closeAllConnections(): void;
 }
 
-/** A connection of a client. */
 export interface NodeConnection {
   readonly remoteAddress?: string;
   destroy(): unknown;
 }
 
-/** A request that Node receives. */
 export interface NodeIncoming {
   readonly method?: string;
   readonly url?: string;
@@ -370,7 +363,6 @@ export interface NodeIncoming {
   resume(): unknown;
 }
 
-/** A response that Node sends. */
 export interface NodeOutgoing {
   readonly req: NodeIncoming;
   /** `null` until the earlier responses on the connection have been sent. */
@@ -449,7 +441,6 @@ export interface FsFile {
   close(): Promise<void>;
 }
 
-/** The parts of a worker thread's global scope that the library uses. */
 export interface ThreadGlobal {
   /** The name that was passed to the constructor of the worker. */
   readonly name?: string;
@@ -468,16 +459,11 @@ interface Globals {
 // The cast is needed, because the types of each runtime declare only its own global.
 const globals = globalThis as unknown as Globals;
 
-/** The global `Deno`, or `undefined` on other runtimes. */
 export const deno: DenoGlobal | undefined = globals.Deno;
 
-/** The global `Bun`, or `undefined` on other runtimes. */
 export const bun: BunGlobal | undefined = globals.Bun;
 
-/**
- * Returns the current value of the global `Deno`. Use this function instead of `deno` where behavior depends on the
- * platform, so that tests can replace the global.
- */
+/** Use this function instead of `deno` where behavior depends on the platform, so that tests can replace the global. */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
 }
@@ -507,10 +493,7 @@ export function isStartingWorker(): boolean {
   }
 }
 
-/**
- * Returns the global scope, or Node's parent port, if this code runs in a worker thread. Returns `undefined` in the
- * main thread.
- */
+/** Returns the global scope, or Node's parent port, if this code runs in a worker thread. */
 export function findThread(): ThreadGlobal | undefined {
   if (node) {
     const { isMainThread, parentPort } = node.getBuiltinModule("worker_threads");
@@ -521,7 +504,6 @@ export function findThread(): ThreadGlobal | undefined {
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;
 }
 
-/** The globals of a web page that the library uses. */
 export interface WebPage {
   readonly location: { readonly href: string; readonly origin: string; assign(url: string): void };
   readonly history: { readonly state: unknown; replaceState(state: unknown, unused: string, url: string): void };
@@ -547,19 +529,13 @@ export interface ThreadLocks {
   query(): Promise<{ readonly held?: readonly { readonly name?: string }[] }>;
 }
 
-/**
- * Returns Deno's locks. Returns `undefined` on other runtimes. Bun needs no locks, because it ends a thread immediately
- * and reports the end.
- */
+/** Returns `undefined` except on Deno. Bun needs no locks, because it ends a thread immediately and reports the end. */
 export function findThreadLocks(): ThreadLocks | undefined {
   const locks: unknown = deno && Reflect.get(globalThis.navigator, "locks");
   return locks ? locks as ThreadLocks : undefined; // The cast is safe, because `navigator.locks` is the Web Locks API.
 }
 
-/**
- * Returns the global `process`. A constant would be slower at startup, because Deno loads several modules when
- * `process` is first read.
- */
+/** A constant would be slower at startup, because Deno loads several modules when `process` is first read. */
 export function findProcess(): ProcessGlobal {
   return globals.process;
 }

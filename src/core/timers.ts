@@ -28,10 +28,7 @@ export const systemClock: Clock = {
 
 const BACKGROUND = { background: true };
 
-/**
- * Checks a set of items, such as entries that may have expired. Returns the milliseconds until the next check, or
- * `undefined` if no further check is needed.
- */
+/** Returns the milliseconds until the next check, or `undefined` if no further check is needed. */
 export type Sweep = (now: number) => number | undefined;
 
 /** A function to call at a given time, unless the timeout is cancelled first. */
@@ -84,15 +81,11 @@ export class Ticker {
     return this.clock.now();
   }
 
-  /** Number of scheduled sweeps and timeouts. */
   get size(): number {
     return this.#sweeps.size + this.#timeouts.size;
   }
 
-  /**
-   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no
-   * further check.
-   */
+  /** Runs `sweep` within `ms` milliseconds. An awaited sweep keeps the process alive until no check is needed. */
   schedule(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
     const due = this.clock.now() + ms;
     if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
@@ -124,7 +117,6 @@ export class Ticker {
     return this.start(end, expiresAt - this.clock.date());
   }
 
-  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
   start(job: () => void, ms: number): () => void {
     const timeout = this.startTimeout(ms, job);
     return () => this.cancel(timeout);

@@ -1,7 +1,3 @@
-/**
- * A type-only field of handlers and servers, from which TypeScript derives the types of a client.
- */
-
 /** The key of the field in {@linkcode Typed}. Does not exist at run time. */
 export declare const TYPES: unique symbol;
 

@@ -397,6 +397,7 @@ interface Finishing {
 interface ModernSubscriptionOptions {
   /** Milliseconds to wait for the server's acknowledgement. */
   readonly timeoutMs: number;
+  /** Returns the milliseconds for which requests have waited for a user. The timeout does not include them. */
   readonly waitedMs: () => number;
   /** Whether to subscribe again if the connection is lost. */
   readonly recovers: boolean;

@@ -108,6 +108,7 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
   );
 }
 
+/** Returns the error for the client, which contains only an error id. */
 function report(core: Core, error: unknown, { method, subject, isUnawaited }: FaultPlace = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
   const event = { id, error, server: core.info.name, method, subject, ...isUnawaited && { isUnawaited } };

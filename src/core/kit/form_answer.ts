@@ -24,6 +24,7 @@ export function findFormMisfit(schema: Params, content: Params): string | undefi
   }
 }
 
+/** Returns `undefined` if the value matches. */
 export function findFieldMisfit(schema: Params, value: unknown): string | undefined {
   switch (schema.type) {
     case "string":

@@ -15,6 +15,7 @@ export function startTimer(ms: number, onTime: () => void): () => void {
 export interface TimerSource {
   /** Returns a monotonic time in milliseconds. */
   now(): number;
+  /** Runs `job` once. Returns a function that cancels it. */
   start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
 

@@ -16,7 +16,9 @@ export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 const EMPTY = "it is empty; if the client sends a body, mount the server before body parsers such as express.json()";
 
 export interface MessageLimits {
+  /** Levels of nested objects and arrays. */
   readonly depth: number;
+  /** JSON values, including nested values. */
   readonly values: number;
   readonly idCharacters: number;
   readonly methodCharacters: number;

@@ -80,6 +80,7 @@ export const localFiles = {
     };
   },
 
+  /** Reads from the start of the file. */
   async read(path: string, maxBytes: number): Promise<Uint8Array> {
     const file = await localFiles.open(path);
     // Node 22 does not support `await using`.

@@ -500,6 +500,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.params = {};
   }
 
+  /** Returns an upper bound of the memory that the parameters use, in bytes. */
   weigh(): number {
     if (this.#text) {
       this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });

@@ -118,6 +118,7 @@ export function toDefinition(service: Service): Definition {
   return service[INTERNALS] as unknown as Definition; // The cast is safe, because `service()` created the state.
 }
 
+/** Returns `undefined` if the value is not a service. */
 export function findInternals(service: Service | undefined): ServiceInternals | undefined {
   // The cast is safe, because only a service has `bind`. Handlers and servers store other state under this key.
   const internals = service?.[INTERNALS] as ServiceInternals | undefined;

@@ -13,6 +13,7 @@ export interface Cancellable {
   /** The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void;
   charge(): void;
+  /** Adds a period to the running time, and cancels the call when the time reaches `maxMs`. */
   age(periodMs: number, maxMs: number): void;
 }
 

@@ -19,7 +19,7 @@ import { enterServer, type PipeServer } from "./server/transports/channel.ts";
 import { PathTemplate } from "./server/transports/http/path_template.ts";
 
 export { isHandler } from "./server/visibility/feature.ts";
-export { findHeaderParams, type HeaderParam } from "./core/schema/header_params.ts";
+export { findHeaderParams, listHeaderParams } from "./core/schema/header_params.ts";
 export { checkCaller, isLoopbackHost } from "./server/transports/http/access.ts";
 export {
   explainListenError,

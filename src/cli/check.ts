@@ -3,7 +3,7 @@
  */
 import { toState } from "../core/kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";
-import { type HandlerSteps, listSteps, listWarnings } from "../host.ts";
+import { type HandlerSteps, listHeaderParams, listSteps, listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Handler } from "../library.ts";
@@ -12,7 +12,7 @@ import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
-import { checkListing, type Finding, listHeaders, type Listing, toSentence, toTokens } from "./listing_check.ts";
+import { checkListing, type Finding, type Listing, toSentence, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { toFolder } from "../ready/files/path.ts";
@@ -201,7 +201,7 @@ function toLeftOutList(leftOut: readonly LeftOut[]): string {
 
 /** Lists the arguments of a tool that clients also send as headers, so that proxies can read the arguments. */
 function formatHeaders({ inputSchema }: ListedTool): string {
-  const headers = listHeaders(inputSchema);
+  const headers = listHeaderParams(inputSchema);
   return headers.length
     ? `; ${headers.map(({ header, path }) => toPrintableLine(`${path.join(".")} in Mcp-Param-${header}`)).join(", ")}`
     : "";
@@ -216,7 +216,7 @@ function toJson(listing: Listing, findings: readonly Finding[], verbose: Verbose
   const tools = (listing.shortTools ?? listing.tools).map((tool) => ({
     name: tool.name,
     tokens: toTokens(tool),
-    headers: listHeaders(tool.inputSchema).map(({ header }) => header),
+    headers: listHeaderParams(tool.inputSchema).map(({ header }) => header),
   }));
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;

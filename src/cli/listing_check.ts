@@ -3,7 +3,7 @@
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
 import { isObject } from "../core/kit/json.ts";
-import { findHeaderParams, type HeaderParam, loadSchemaCompiler } from "../host.ts";
+import { findHeaderParams, loadSchemaCompiler } from "../host.ts";
 import type { JsonSchema } from "../library.ts";
 
 export interface Listing {
@@ -102,15 +102,6 @@ export function toTokens({ name, description, inputSchema }: ListedTool): number
     return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
   } catch {
     return Infinity; // `JSON.stringify` failed, because the schema is nested too deeply.
-  }
-}
-
-/** Parameters that clients repeat in headers. Empty if the schema declares headers incorrectly. */
-export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
-  try {
-    return findHeaderParams(schema);
-  } catch {
-    return [];
   }
 }
 

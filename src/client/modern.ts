@@ -30,6 +30,7 @@ import {
   SUBSCRIPTION,
 } from "./rpc.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
+import { readAt } from "../core/kit/json.ts";
 import { startPatientTimer } from "./deadline.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerInfo } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
@@ -86,10 +87,7 @@ export class ModernCodec implements Codec {
     const name = params[this.#subjects[method] ?? NAMED[method]];
     if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
     for (const { header, path } of method === "tools/call" ? this.#mirrored.get(name) ?? [] : []) {
-      const value = path.reduce<unknown>(
-        (at, key) => isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined,
-        params.arguments,
-      );
+      const value = readAt(params.arguments, path);
       if (value === undefined || value === null) continue;
       // A number whose digits are kept is an object.
       headers[`mcp-param-${header}`] = encodeHeaderValue(isObject(value) ? JSON.stringify(value) : String(value));

@@ -15,7 +15,7 @@ import {
   toCapabilities,
 } from "./answer_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../core/protocol/types.ts";
-import { findFormMisfit } from "../core/kit/form_answer.ts";
+import { findFormMisfit } from "../core/schema/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
 import { show } from "../core/known_options.ts";
 import { toShown } from "./shown.ts";

@@ -81,6 +81,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
   ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/core/kit/", "src/ready/"],
+  ...["src/core/schema/form_answer.ts", "src/core/schema/walker.ts"],
 ];
 
 /** The folder of the inspector page, whose modules run in a browser, and the other modules that it can import. */

@@ -1,6 +1,6 @@
 // `--answer` fills in forms. Every value either fits its form field or is refused.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { findFormMisfit } from "../../src/core/kit/form_answer.ts";
+import { findFormMisfit } from "../../src/core/schema/form_answer.ts";
 import type { Params } from "../../src/core/protocol/jsonrpc.ts";
 import { CliError } from "../../src/cli/cli_error.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";

@@ -4,7 +4,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type AnswerOptions, toCapabilities } from "../../src/client/answer_options.ts";
 import { createRequestHandler } from "../../src/client/server_requests.ts";
 import { connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
-import { findFormMisfit } from "../../src/core/kit/form_answer.ts";
+import { findFormMisfit } from "../../src/core/schema/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";
 import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts";
 import { sentence } from "../support/messages.ts";

@@ -7,7 +7,7 @@ import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
 import { createServer, McpError, prompt, tool, withJsonSchema } from "../../mod.ts";
-import type { Schema } from "../../src/core/schema/schema.ts";
+import type { JsonSchema, Schema } from "../../src/core/schema/schema.ts";
 import { connect } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
@@ -46,6 +46,31 @@ async function show(input: Schema): Promise<Record<string, unknown>> {
 
 const day = new Date("2026-01-02T03:04:05Z");
 const iso = "2026-01-02T03:04:05Z";
+
+/** References of many spellings, each with the name of the definition to which it leads. */
+const SPELLINGS: readonly (readonly [ref: string, name: string])[] = [
+  ["#/$defs/plain", "plain"],
+  ["#/$defs/a~1b", "a/b"],
+  ["#/$defs/a%2Fb", "a/b"],
+  ["#/$defs/a~0b", "a~b"],
+  ["#/$defs/a%20b", "a b"],
+  ["#/$defs/100%", "100%"],
+  ["#/$defs/__proto__", "__proto__"],
+  ["#marked", "marked"],
+];
+
+for (const [ref, name] of SPELLINGS) {
+  Deno.test(`input: the reference ${ref} leads to its definition, for checks and for defaults`, async () => {
+    const part = { type: "object", properties: { n: { type: "number", default: 5 } } };
+    const { $defs } = JSON.parse(
+      JSON.stringify({ $defs: { name: { $anchor: "marked", ...part } } })
+        .replace('"name"', JSON.stringify(name)),
+    );
+    const schema: JsonSchema = { type: "object", properties: { a: { $ref: ref } }, $defs };
+    assertEquals(await give(schema, { a: {} }), { a: { n: 5 } });
+    assertEquals(await give(schema, { a: { n: "x" } }), sentence("a.n"));
+  });
+}
 
 Deno.test("input: a shape is an object of schemas from one or several libraries", async () => {
   const shape = {

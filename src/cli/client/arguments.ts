@@ -4,11 +4,12 @@
 import { toState } from "../../core/kit/error_state.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject, parseJson } from "../../core/kit/json.ts";
+import { type Property, resolveRef, typesOf } from "../../core/schema/walker.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { suggestName } from "./name_lookup.ts";
-import { type Argument, describeExpected, describeType, listArguments, resolveReference } from "./schema_text.ts";
+import { describeExpected, describeType, listArguments } from "./schema_text.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
@@ -58,7 +59,7 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
   );
 }
 
-async function readArgument(word: string, known: readonly Argument[], { action, schema }: ArgumentsTarget) {
+async function readArgument(word: string, known: readonly Property[], { action, schema }: ArgumentsTarget) {
   const [, name, isFile, text] = /^([^=]+?)(@?)=(.*)$/s.exec(word) ?? [];
   if (name === undefined) throw new CliError(`Cannot read ${word}: it is not an argument; write name=value`);
   const argument = known.find((each) => each.name === name);
@@ -95,7 +96,7 @@ const OPEN_KEYWORDS = [
  * Whether a schema does not allow an argument with this name. Returns `false` for every name if the schema has
  * `additionalProperties` or a keyword of `OPEN_KEYWORDS`.
  */
-function isUnknown(name: string, known: readonly Argument[], schema: Params): boolean {
+function isUnknown(name: string, known: readonly Property[], schema: Params): boolean {
   if (known.some((each) => each.name === name)) return false;
   const { additionalProperties = false } = schema;
   return additionalProperties === false && !OPEN_KEYWORDS.some((key) => key in schema);
@@ -120,15 +121,13 @@ async function readFile(path: string): Promise<string> {
   throw new CliError(`Cannot read ${path}: it has more than 16 MiB; send a smaller file`);
 }
 
-interface Property {
-  readonly name: string;
-  readonly schema: unknown;
+interface Target extends Omit<Property, "isRequired"> {
   /** The schema that contains the definitions to which `schema` refers. */
   readonly root: Params;
 }
 
-function readValue(text: string, { name, schema, root }: Property): unknown {
-  const resolved = resolveReference(schema, root);
+function readValue(text: string, { name, schema, root }: Target): unknown {
+  const resolved = resolveRef(schema, root);
   const json = parseJson(text);
   const choices = isObject(resolved) && Array.isArray(resolved.enum) ? resolved.enum : undefined;
   const chosen = choices?.find((each) => each === text) ?? choices?.find((each) => each === json);
@@ -145,17 +144,11 @@ function readValue(text: string, { name, schema, root }: Property): unknown {
   );
 }
 
-function typesOf(value: unknown): readonly string[] {
-  if (value === null) return ["null"];
-  if (Array.isArray(value)) return ["array"];
-  return Number.isInteger(value) ? ["integer", "number"] : [typeof value];
-}
-
 const MAX_DEPTH = 4;
 
 /** Returns the types that a schema allows, or an empty set if the schema allows all types. */
 function listTypes(unresolved: unknown, root: Params, depth = 0): ReadonlySet<unknown> {
-  const schema = resolveReference(unresolved, root);
+  const schema = resolveRef(unresolved, root);
   if (!isObject(schema) || depth > MAX_DEPTH) return new Set();
   const { type, anyOf, oneOf, allOf } = schema;
   if (type !== undefined) return new Set([type].flat());

@@ -3,9 +3,9 @@
  *
  * @see specification/2026-07-28/client/elicitation
  */
-import { findFieldMisfit } from "../../core/kit/form_answer.ts";
+import { findFieldMisfit } from "../../core/schema/form_answer.ts";
+import { listChoices, listProperties } from "../../core/schema/walker.ts";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../core/kit/json.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 import { describeExpected, describeType } from "./schema_text.ts";
 
@@ -32,11 +32,9 @@ const MAX_CHOICES = 50;
 /** Maximum number of choices in an error message. */
 const MAX_EXPECTED = 10;
 
-export function toFields({ properties, required }: Params): readonly FormField[] {
-  const names: readonly unknown[] = Array.isArray(required) ? required : [];
-  return Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) =>
-    toField(name, isObject(schema) ? schema : {}, names.includes(name))
-  );
+/** Converts the requested schema of a form to fields. */
+export function toFields(form: Params): readonly FormField[] {
+  return listProperties(form).map(({ name, schema, isRequired }) => toField(name, Object(schema), isRequired));
 }
 
 function toField(name: string, schema: Params, isRequired: boolean): FormField {
@@ -80,12 +78,12 @@ function toHint(schema: Params, choices: readonly Choice[]): string {
 }
 
 function toExpected(schema: Params, choices: readonly Choice[]): string {
-  if (choices.length) return `${schema.type === "array" ? "any" : "one"} of ${listChoices(choices)}`;
+  if (choices.length) return `${schema.type === "array" ? "any" : "one"} of ${showChoices(choices)}`;
   const isNumber = schema.type === "number" || schema.type === "integer";
   return isNumber ? toLine(describeExpected(schema, {}), 100) : toHint(schema, choices);
 }
 
-function listChoices(choices: readonly Choice[]): string {
+function showChoices(choices: readonly Choice[]): string {
   const listed = choices.slice(0, MAX_EXPECTED).map(({ value, title }) =>
     toLine(value, 100) + (title === value ? "" : ` (${toLine(title, 100)})`)
   );
@@ -94,14 +92,8 @@ function listChoices(choices: readonly Choice[]): string {
 }
 
 function toChoices(schema: unknown): readonly Choice[] {
-  if (!isObject(schema)) return [];
-  const { enum: values, enumNames, oneOf, anyOf = oneOf } = schema;
-  const names: readonly unknown[] = Array.isArray(enumNames) ? enumNames : [];
-  if (Array.isArray(values)) {
-    return values.map((value, i) => ({ value: String(value), title: String(names[i] ?? value) }));
-  }
-  const alternatives = Array.isArray(anyOf) ? anyOf.filter(isObject) : [];
-  return alternatives.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
+  const choices = listChoices(Object(schema)) ?? [];
+  return choices.map(({ value, title }) => ({ value: String(value), title: String(title ?? value) }));
 }
 
 /** Each text is one choice, or several separated by commas. Returns `undefined` if a choice is unknown. */

@@ -3,22 +3,12 @@
  */
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../core/kit/json.ts";
+import { listProperties, type Property, resolveRef } from "../../core/schema/walker.ts";
 import { truncate } from "./terminal_text.ts";
 
-export interface Argument {
-  readonly name: string;
-  readonly schema: unknown;
-  readonly isRequired: boolean;
-}
-
-export function listArguments(schema: unknown): readonly Argument[] {
-  if (!isObject(schema) || !isObject(schema.properties)) return [];
-  const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
-  return Object.entries(schema.properties).map(([name, property]) => ({
-    name,
-    schema: resolveReference(property, schema),
-    isRequired: required.includes(name),
-  }));
+/** Returns the arguments that the properties of a schema describe. */
+export function listArguments(schema: unknown): readonly Property[] {
+  return listProperties(Object(schema)).map((each) => ({ ...each, schema: resolveRef(each.schema, Object(schema)) }));
 }
 
 /** Returns a type for an error message, such as `a number` or `"red" | "green"`. */
@@ -40,7 +30,7 @@ export function describeType(schema: unknown, root: Params): string {
 }
 
 function describe(unresolved: unknown, root: Params, depth: number): string {
-  const schema = resolveReference(unresolved, root);
+  const schema = resolveRef(unresolved, root);
   if (!isObject(schema) || depth > MAX_DEPTH) return "any";
   const { type, anyOf, oneOf = anyOf } = schema;
   const inner = (sub: unknown) => describe(sub, root, depth + 1);
@@ -71,23 +61,4 @@ function describeBounds({ type, format, ...bounds }: Params): string {
 
 function join(types: readonly string[]): string {
   return [...new Set(types)].join(" | ") || "nothing";
-}
-
-/** Resolves a `$ref` into `root`. Keywords next to the reference override the keywords of the referenced schema. */
-export function resolveReference(schema: unknown, root: Params): unknown {
-  let found = schema;
-  for (let i = 0; i < MAX_DEPTH && isObject(found) && typeof found.$ref === "string"; i++) {
-    const { $ref, ...own } = found;
-    const target = resolvePointer(String($ref), root);
-    found = isObject(target) ? { ...target, ...own } : own;
-  }
-  return found;
-}
-
-function resolvePointer(ref: string, root: Params): unknown {
-  if (!ref.startsWith("#/")) return;
-  return ref.slice(2).split("/").reduce((place: unknown, token) => {
-    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
-    return isObject(place) && Object.hasOwn(place, key) ? place[key] : undefined;
-  }, root);
 }

@@ -1,7 +1,8 @@
 /**
  * Explains the issues that Zod finds in a config file.
  */
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, readAt } from "../../core/kit/json.ts";
+import { listInner, listParts } from "../../core/schema/walker.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { KeyPath } from "../../ready/problem.ts";
 
@@ -34,10 +35,10 @@ export function explainIssues(issues: readonly Issue[], value: unknown, schema: 
 
 function explain(issue: Issue, base: KeyPath, checked: Checked): readonly ValidationError[] {
   const path = [...base, ...issue.path.map((key) => typeof key === "symbol" ? key.toString() : key)];
-  const value = path.reduce(readProperty, checked.value);
+  const value = readAt(checked.value, path);
   const schemas = path.reduce(
-    (schemas: readonly Schema[], key) => schemas.flatMap((schema) => listPropertySchemas(schema, key)),
-    [checked.schema],
+    (parts, key) => listInner(checked.schema, parts, key),
+    listParts(checked.schema, checked.schema),
   );
   if (issue.code === "invalid_union" && issue.errors) {
     const state = explainUnion(schemas, value);
@@ -82,32 +83,13 @@ function explainUnion(
   return { state: `one of the keys ${kinds.join(", ")} is required${remedy}` };
 }
 
-function readProperty(value: unknown, key: string | number): unknown {
-  return isObject(value) || Array.isArray(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
-}
-
-function flattenUnion(schema: unknown): readonly Schema[] {
-  if (!isObject(schema)) return [];
-  return [schema, ...(Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(flattenUnion) : [])];
-}
-
-function listPropertySchemas(schema: Schema, key: string | number): readonly Schema[] {
-  return flattenUnion(schema).flatMap(({ properties, additionalProperties, items }) =>
-    typeof key === "number"
-      ? flattenUnion(items)
-      : flattenUnion(isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : additionalProperties)
-  );
-}
-
 function listKeys(schemas: readonly Schema[]): string[] {
-  const all = schemas.flatMap(flattenUnion);
-  return [...new Set(all.flatMap(({ properties }) => isObject(properties) ? Object.keys(properties) : []))];
+  return [...new Set(schemas.flatMap(({ properties }) => isObject(properties) ? Object.keys(properties) : []))];
 }
 
 /** Keys that are required in one member of a union and missing in all other members. */
 function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
-  const all = [...new Set(schemas.flatMap(flattenUnion))];
-  const objects = all.filter(({ properties }) => isObject(properties));
+  const objects = schemas.filter(({ properties }) => isObject(properties));
   return [...new Set(objects.flatMap(({ required }) => Array.isArray(required) ? required.map(String) : []))]
     .filter((key) => objects.filter(({ properties }) => isObject(properties) && key in properties).length === 1);
 }

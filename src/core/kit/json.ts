@@ -1,5 +1,5 @@
 /**
- * Parses JSON, and tests values that were parsed from JSON.
+ * Parses JSON, and tests and reads values that were parsed from JSON.
  */
 
 /** Tests whether a value is a JSON object, which is neither `null` nor an array. */
@@ -14,4 +14,12 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the value to which keys lead. Returns `undefined` if there is none. Inherited properties do not count. */
+export function readAt(value: unknown, keys: readonly (string | number)[]): unknown {
+  return keys.reduce(
+    (at, key) => typeof at === "object" && at !== null && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined,
+    value,
+  );
 }

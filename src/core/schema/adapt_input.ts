@@ -6,9 +6,9 @@ import { measureJson } from "../protocol/json_size.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { countIndexes } from "../protocol/weight.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
-import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, countSteps, endSteps, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
+import { followRef, type JsonSchema } from "./walker.ts";
 
 /** The adaptations to make. By default, the value stays unchanged. */
 export interface AdaptOptions {
@@ -305,16 +305,7 @@ class InputAdapter {
   /** Returns the schema to which a reference refers. */
   #follow(ref: unknown): JsonSchema | undefined {
     const targets = this.#targets ??= new Map();
-    if (!targets.has(ref)) {
-      const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
-      targets.set(
-        ref,
-        tokens.reduce((target: unknown, token) => {
-          const key = String(token).replaceAll("~1", "/").replaceAll("~0", "~");
-          return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
-        }, this.#root),
-      );
-    }
+    if (!targets.has(ref)) targets.set(ref, followRef(this.#root, String(ref)));
     const target = targets.get(ref);
     return isObject(target) ? target : undefined;
   }

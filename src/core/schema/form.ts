@@ -1,9 +1,9 @@
 /**
  * Converts a schema to an elicitation form: a flat object of strings, numbers, booleans and choices.
  */
-import { isObject } from "../protocol/jsonrpc.ts";
 import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
+import { resolveRef } from "./walker.ts";
 
 /** A form that a client can show, and the check of the user's answer. */
 export interface Form {
@@ -39,14 +39,15 @@ const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN
  */
 export function toForm(schema: Schema, place: string): Form {
   const { json, validate } = compileSchema(schema, { use: "input", place });
-  const { properties = {}, required, $defs, anyOf, oneOf, allOf } = json();
+  const root = json();
+  const { properties = {}, required, anyOf, oneOf, allOf } = root;
   const refuse = (what: string, state: string) =>
     new TypeError(`Cannot ask for ${what} in an elicitation form: ${state} (${place})`);
   if (anyOf ?? oneOf ?? allOf) {
     throw refuse("anyOf, oneOf or allOf", "a form is a single flat object; use several forms");
   }
   const fields = Object.entries(Object(properties)).map(([name, given]) => {
-    const field = toField(given, $defs);
+    const field = toField(given, root);
     if (typeof field === "string") throw refuse(JSON.stringify(name), field);
     return [name, field] as const;
   });
@@ -59,10 +60,10 @@ export function toForm(schema: Schema, place: string): Form {
 }
 
 /** Returns the schema of a form field. If a form cannot express the field, returns the reason as a string. */
-function toField(given: unknown, $defs: unknown): JsonSchema | string {
-  const field = resolve(given, $defs);
+function toField(given: unknown, root: JsonSchema): JsonSchema | string {
+  const field: Record<string, unknown> = { ...Object(resolveRef(given, root)) };
   const many = field.type === "array";
-  const choices = toChoices(many ? resolve(field.items, $defs) : field);
+  const choices = toChoices(many ? Object(resolveRef(field.items, root)) : field);
   const type = many || !choices ? String(field.type) : "string";
   const bounds = ALLOWED_KEYWORDS[type];
   if (type === "object") return "nested objects are not allowed; move the nested fields to the top level";
@@ -94,13 +95,6 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
     .map((key) => [key, field[key]]);
   const items = choices?.oneOf ? { anyOf: choices.oneOf } : { type: "string", ...choices };
   return { type, ...Object.fromEntries(kept), ...(many ? { items } : choices) };
-}
-
-/** Returns a copy of a schema with its reference to a definition resolved. */
-function resolve(schema: unknown, $defs: unknown): Record<string, unknown> {
-  const { $ref, ...own } = isObject(schema) ? schema : {};
-  const name = String($ref).replace("#/$defs/", "");
-  return { ...(isObject($defs) && Object.hasOwn($defs, name) ? Object($defs[name]) : {}), ...own };
 }
 
 /** Returns the choices of a string field. If any choice has a title, returns titles for all choices. */

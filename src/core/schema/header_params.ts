@@ -3,7 +3,7 @@
  */
 import { isToken } from "../kit/http_token.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { eachSubschema, type JsonSchema } from "./json_schema.ts";
+import { eachSubschema, type JsonSchema } from "./walker.ts";
 
 /** A tool parameter that clients repeat in an HTTP header. */
 export interface HeaderParam {
@@ -58,4 +58,13 @@ export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
 
   visit(schema, "the root", []);
   return found;
+}
+
+/** Lists the annotations of an input schema, or none if one of them is invalid, because clients then ignore all. */
+export function listHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
+  try {
+    return findHeaderParams(schema);
+  } catch {
+    return [];
+  }
 }

@@ -3,7 +3,7 @@
  * list of tools because of a reference to another place, such as `#` or `#/properties/child`.
  */
 import { isObject } from "../protocol/jsonrpc.ts";
-import { followRef, type JsonSchema, mapSubschemas } from "./json_schema.ts";
+import { followRef, type JsonSchema, mapSubschemas } from "./walker.ts";
 
 /** Matches the text of a schema with a reference to a place outside of `$defs`. References to an anchor do not match. */
 const OUTSIDE = /"\$ref":"#("|\/(?!\$defs\/))/;

@@ -8,9 +8,9 @@
  */
 import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
+import { eachSubschema, followRef, HOLDING, type JsonSchema, NAMED } from "./walker.ts";
 
-/** A JSON Schema that is an object, as the protocol requires for root schemas. */
-export type JsonSchema = { readonly [key: string]: unknown };
+export type { JsonSchema };
 
 /** A validation error. */
 export interface Issue {
@@ -25,36 +25,8 @@ const MAX_DEPTH = 64;
 // Maximum number of subschemas. A schema with more subschemas is a mistake or an attack.
 const MAX_SUBSCHEMAS = 10_000;
 const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
-/** Keywords that contain schemas, keyed by names that the author chooses. */
-const NAMED = /^(\$defs|definitions|(patternP|p)roperties|depend(encies|ent(Schemas|Required)))$/;
-/** Keywords that contain a schema or a list of schemas. */
-const HOLDING =
-  /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|contentSchema|propertyNames|(unevaluated|additional)(Items|Properties))$/;
 /** Keywords whose schemas apply to the value itself, not to parts of the value. */
 const IN_PLACE = /^(not|if|then|else|...Of|depend.+)$/;
-
-/** Calls `visit` for each direct subschema. `name` is the property name if the keyword contains named schemas. */
-export function eachSubschema(schema: JsonSchema, visit: (sub: unknown, keyword: string, name?: string) => void): void {
-  for (const [key, value] of Object.entries(schema)) {
-    if (NAMED.test(key) && isObject(value)) {
-      // Lists in `dependentRequired` and `dependencies` contain names, not schemas.
-      for (const name in value) if (!Array.isArray(value[name])) visit(value[name], key, name);
-    } else if (HOLDING.test(key) && value !== undefined) [value].flat().forEach((sub) => visit(sub, key));
-  }
-}
-
-/** Returns a copy of a schema in which `map` has replaced each direct subschema. */
-export function mapSubschemas(schema: JsonSchema, map: (sub: unknown) => unknown): JsonSchema {
-  const entries = Object.entries(schema).map(([key, value]) => {
-    if (NAMED.test(key) && isObject(value)) {
-      const parts = Object.entries(value).map(([name, part]) => [name, Array.isArray(part) ? part : map(part)]);
-      return [key, Object.fromEntries(parts)];
-    }
-    if (!HOLDING.test(key)) return [key, value];
-    return [key, Array.isArray(value) ? value.map(map) : map(value)];
-  });
-  return Object.fromEntries(entries);
-}
 
 /**
  * Whether a keyword may have a value. A value of another kind would make the validation fail, or refuse valid values.
@@ -98,21 +70,6 @@ function isProper(key: string, value: unknown): boolean {
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isSet = (value: unknown): value is unknown[] => Array.isArray(value) && new Set(value).size === value.length;
-
-/**
- * Returns the schema to which a reference leads, or `undefined`. `anchors` returns the schemas that have an anchor.
- */
-export function followRef(
-  root: JsonSchema,
-  ref: string,
-  anchors: () => ReadonlyMap<string, JsonSchema> = () => listAnchors(root),
-): unknown {
-  if (/^#[^/]/.test(ref)) return anchors().get(ref);
-  return decodeURIComponent(ref).split("/").slice(1).reduce((target: unknown, token) => {
-    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
-    return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
-  }, root);
-}
 
 /** Formats an issue as a line of text. */
 export function toText({ path, message }: Issue): string {
@@ -183,7 +140,6 @@ export function inspectJsonSchema(
   const open = new Map<JsonSchema, boolean>();
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
-  let anchors: ReadonlyMap<string, JsonSchema> | undefined;
   let tracks = false;
   let isPartial = false;
 
@@ -241,7 +197,7 @@ export function inspectJsonSchema(
 
   function follow(ref: string): unknown {
     if (ref[0] !== "#") throw refuse(`$ref ${show(ref)} is never fetched; copy its target to $defs`);
-    return followRef(schema, ref, () => anchors ??= listAnchors(schema));
+    return followRef(schema, ref);
   }
 
   // The schemas for items and properties. They are visited later, so that `true` in `open` marks only schemas that
@@ -250,25 +206,6 @@ export function inspectJsonSchema(
   visit(schema, "", 0);
   for (const waiting of queue) visit(...waiting);
   return { refs, patterns, tracks, draft7, isPartial };
-}
-
-/**
- * Lists the schemas that have an anchor, keyed by reference, such as `#name`. If several schemas have the same anchor,
- * the first schema is used.
- */
-function listAnchors(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
-  const anchors = new Map<string, JsonSchema>();
-  const seen = new Set<JsonSchema>();
-  const visit = (sub: unknown) => {
-    if (!isObject(sub) || seen.has(sub)) return;
-    seen.add(sub);
-    for (const name of [sub.$anchor, sub.$dynamicAnchor]) {
-      if (name !== undefined && !anchors.has(`#${name}`)) anchors.set(`#${name}`, sub);
-    }
-    eachSubschema(sub, visit);
-  };
-  visit(schema);
-  return anchors;
 }
 
 /** Formats a value for error messages. */

@@ -4,7 +4,7 @@
  */
 import { isObject } from "../../core/kit/json.ts";
 import { show } from "../../core/known_options.ts";
-import { toTokens } from "./pointer.ts";
+import { followRef } from "../../core/schema/walker.ts";
 
 /** An object in a document, with members of any type. */
 export type Node = Readonly<Record<string, unknown>>;
@@ -44,20 +44,6 @@ export function toText(value: unknown): string | undefined {
 }
 
 /**
- * Returns the value to which a reference such as `#/components/schemas/Pet` leads. Returns `undefined` if it leads to no
- * value, or out of the document.
- */
-export function followPointer({ root }: Pick<ApiDocument, "root">, ref: string): unknown {
-  if (ref === "#") return root;
-  const tokens = toTokens(ref);
-  if (!tokens.length) return;
-  return tokens.reduce<unknown>(
-    (at, key) => at !== null && typeof at === "object" && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined,
-    root,
-  );
-}
-
-/**
  * Follows the references of an object that is not a schema. Members next to a reference, such as `description`, take
  * precedence. Returns an empty object if there is no value. `part` names the object in errors, such as `its body`.
  *
@@ -69,7 +55,7 @@ export function resolve(document: Pick<ApiDocument, "root">, value: unknown, par
   let found: Node = value;
   for (let refs = 0; typeof found.$ref === "string"; refs++) {
     const { $ref, ...own } = found;
-    const target = refs > MAX_REFS ? undefined : followPointer(document, String($ref));
+    const target = refs > MAX_REFS ? undefined : followRef(document.root, String($ref));
     if (!isObject(target)) throw new PartError(`${part} refers to ${show($ref)}, which ${toState(String($ref))}`);
     found = { ...target, ...own };
   }

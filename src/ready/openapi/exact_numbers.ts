@@ -3,8 +3,8 @@
  */
 import { toRawNumber } from "../../core/kit/exact_json.ts";
 import { isObject } from "../../core/kit/json.ts";
+import { listInner, listParts } from "../../core/schema/walker.ts";
 import type { JsonSchema } from "../../library.ts";
-import { listParts } from "./nested_arguments.ts";
 import { DIGITS } from "./schemas.ts";
 
 /** Converts a value at a path of a body: texts become numbers of which `JSON.stringify` writes all digits. */
@@ -32,17 +32,4 @@ function convert(root: JsonSchema, parts: readonly JsonSchema[], value: unknown)
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, convert(root, listInner(root, parts, key), item)]),
   );
-}
-
-/** Lists the schemas of a member or an item. */
-function listInner(root: JsonSchema, parts: readonly JsonSchema[], key: string | number): readonly JsonSchema[] {
-  const inner = parts.flatMap(({ properties, additionalProperties, prefixItems, items }): readonly unknown[] => {
-    if (typeof key === "number") return [Array.isArray(prefixItems) ? prefixItems[key] ?? items : items];
-    const own: unknown = Object.getOwnPropertyDescriptor(Object(properties), key)?.value;
-    return [own ?? additionalProperties];
-  });
-  // Each schema counts once. Several parts may refer to the same schema, also to their own, and the number of parts would
-  // otherwise multiply on each level of the value.
-  const seen = new Set<unknown>();
-  return inner.flatMap((schema) => listParts(root, schema, seen));
 }

@@ -2,6 +2,7 @@
  * Reads the keywords of a schema that contain no schemas. A value that a validator would not take is left out.
  */
 import { shorten } from "../../core/kit/shorten.ts";
+import { typesOf } from "../../core/schema/walker.ts";
 import { isSafePattern } from "./patterns.ts";
 import type { Node } from "./document.ts";
 
@@ -89,22 +90,13 @@ function readType(schema: Node, kept: Record<string, unknown>): void {
   if (values.length) kept.enum = values;
   // Some documents quote the numbers of an enum, or have words that YAML reads as booleans.
   const allowed = values.length ? values : schema.const !== undefined ? [schema.const] : [];
-  if (!types.length || allowed.length && !allowed.some((value) => hasType(value, types))) return;
+  if (!types.length || allowed.length && !allowed.some((value) => typesOf(value).some((type) => types.includes(type)))) return;
   kept.type = types.length === 1 ? types[0] : types;
 }
 
 /** Whether a schema of an older version also accepts `null`. */
 export function isNullable(schema: Node): boolean {
   return schema.nullable === true || schema["x-nullable"] === true;
-}
-
-function hasType(value: unknown, types: readonly unknown[]): boolean {
-  if (value === null) return types.includes("null");
-  if (Array.isArray(value)) return types.includes("array");
-  if (typeof value === "number") {
-    return types.includes("number") || Number.isInteger(value) && types.includes("integer");
-  }
-  return types.includes(typeof value);
 }
 
 function unique(values: readonly unknown[]): unknown[] {

@@ -3,7 +3,8 @@
  * inheritance: a base schema lists its variants, and each variant includes the base schema.
  */
 import { isObject } from "../../core/kit/json.ts";
-import { type ApiDocument, followPointer } from "./document.ts";
+import { followRef } from "../../core/schema/walker.ts";
+import type { ApiDocument } from "./document.ts";
 
 /** How a schema applies another schema to the same value: in any case (`all`), or depending on the value (`some`). */
 export type Kind = "all" | "some";
@@ -54,7 +55,7 @@ export class Loops {
     const known = this.#edges.get(pointer);
     if (known) return known;
     const edges: Edge[] = [];
-    addEdges(followPointer(this.#document, pointer), "all", edges);
+    addEdges(followRef(this.#document.root, pointer), "all", edges);
     this.#edges.set(pointer, edges);
     return edges;
   }

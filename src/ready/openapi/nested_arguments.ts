@@ -2,10 +2,10 @@
  * Hides members of arguments, such as a member of a body whose value the author has fixed. In the schema of a tool, such
  * a member becomes an argument of its own, such as `body.options.tenant`, which `transform` hides and sets.
  */
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, readAt } from "../../core/kit/json.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { show } from "../../core/known_options.ts";
-import { followRef } from "../../core/schema/json_schema.ts";
+import { followRef, listParts, PARTS } from "../../core/schema/walker.ts";
 import { type JsonSchema, ToolError } from "../../library.ts";
 import type { Arguments } from "../tool_input.ts";
 import type { Scheme } from "./credentials.ts";
@@ -115,18 +115,6 @@ function listMembers(root: JsonSchema, given: unknown): readonly (readonly [name
   );
 }
 
-/** Lists the schemas that apply to one value: a schema, its references and its parts. */
-export function listParts(root: JsonSchema, schema: unknown, seen: Set<unknown> = new Set()): readonly JsonSchema[] {
-  if (!isObject(schema) || seen.has(schema)) return [];
-  seen.add(schema);
-  const { $ref } = schema;
-  const parts = PARTS.flatMap((key) => Array.isArray(schema[key]) ? schema[key] : []);
-  const all = typeof $ref === "string" ? [followRef(root, $ref), ...parts] : parts;
-  return [schema, ...all.flatMap((part) => listParts(root, part, seen))];
-}
-
-const PARTS = ["allOf", "anyOf", "oneOf"];
-
 interface Removed {
   readonly changed: JsonSchema;
   /** The schemas of the removed member. Empty if its object does not list its members. `undefined` if there is none. */
@@ -169,7 +157,7 @@ function remove(
   const removed: unknown[] = [];
   let isFound = false;
   const changed: Record<string, unknown> = { ...schema };
-  const member: unknown = Object.getOwnPropertyDescriptor(Object(schema.properties), name)?.value;
+  const member: unknown = readAt(schema.properties, [name]);
   if (member !== undefined && !rest.length) {
     const { [name]: _, ...others } = Object(schema.properties);
     changed.properties = others;

@@ -3,9 +3,9 @@
  */
 import { isObject } from "../../core/kit/json.ts";
 import { shorten } from "../../core/kit/shorten.ts";
-import { eachSubschema, mapSubschemas } from "../../core/schema/json_schema.ts";
+import { eachSubschema, followRef, mapSubschemas } from "../../core/schema/walker.ts";
 import type { JsonSchema } from "../../library.ts";
-import { type ApiDocument, followPointer, type Node, toNode } from "./document.ts";
+import { type ApiDocument, type Node, toNode } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { isNullable, readKeywords } from "./keywords.ts";
 import { IN_PLACE, type Kind, Loops } from "./loops.ts";
@@ -150,7 +150,7 @@ export class Schemas {
     const isBase = key.startsWith(BASE);
     const pointer = isBase ? key.slice(BASE.length) : key;
     const place: Place = { owner: pointer, kind: "all", isBase };
-    const whole = this.#convert(followPointer(this.#document, pointer), place);
+    const whole = this.#convert(followRef(this.#document.root, pointer), place);
     let cut = 0;
     const schema = isObject(whole) ? cutLevels(whole, MAX_OWN_LEVELS, () => cut++) : whole;
     const refs = new Map<string, number>();
@@ -197,7 +197,7 @@ export class Schemas {
   /** Returns the reference to a definition, or a schema without rules if the reference leads nowhere. */
   #refer(pointer: string, place: Place): JsonSchema | boolean {
     const { owner, kind, isBase } = place;
-    const target = followPointer(this.#document, pointer);
+    const target = followRef(this.#document.root, pointer);
     if (typeof target === "boolean") return target;
     if (!isObject(target)) return {};
     let key = pointer;

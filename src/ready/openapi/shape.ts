@@ -3,7 +3,8 @@
  * alternative beside `null`.
  */
 import { isObject } from "../../core/kit/json.ts";
-import { type ApiDocument, followPointer, type Node, resolveLoosely, toList } from "./document.ts";
+import { followRef } from "../../core/schema/walker.ts";
+import { type ApiDocument, type Node, resolveLoosely, toList } from "./document.ts";
 
 /** Maximum number of schemas that are read for one shape. */
 const MAX_PARTS = 500;
@@ -76,7 +77,7 @@ function addPart(document: ApiDocument, given: unknown, draft: Draft, isSure: bo
       else draft.properties.set(name, [property]);
     }
   }
-  const target = typeof $ref === "string" ? followPointer(document, $ref) : undefined;
+  const target = typeof $ref === "string" ? followRef(document.root, $ref) : undefined;
   if (typeof $ref === "string" && (target === undefined || !draft.seen.has(target))) {
     draft.seen.add(target);
     addPart(document, target, draft, isSure);

@@ -2,7 +2,7 @@
  * Copies the parts of a document that its operations use. Converting the other parts would take most of the time.
  */
 import { isObject } from "../../core/kit/json.ts";
-import { toTokens } from "./pointer.ts";
+import { toTokens } from "../../core/schema/walker.ts";
 import { copyJson, type JsonPath } from "./json_copy.ts";
 
 export interface UsedOptions {

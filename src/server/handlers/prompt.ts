@@ -9,6 +9,7 @@ import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.
 import type { Content, Icon, Meta, PromptMessage } from "../../core/protocol/types.ts";
 import type { CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
+import { listProperties } from "../../core/schema/walker.ts";
 import { readScopes } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
 import { type Binding, bindServices } from "../call/container.ts";
@@ -420,10 +421,8 @@ function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSc
 // Returns the arguments that lists describe. Rejects a schema that accepts no string, because arguments are always
 // strings in the protocol, so every call would fail.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
-  const schema = input.json();
-  const required = Array.isArray(schema.required) ? schema.required : [];
-  return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
-    const { type, title, description }: Params = isObject(property) ? property : {};
+  return listProperties(input.json()).map(({ name, schema, isRequired }) => {
+    const { type, title, description }: Params = Object(schema);
     const types: readonly unknown[] = Array.isArray(type) ? type : [type];
     if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
       throw new TypeError(
@@ -431,7 +430,7 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
           "use a string, or a schema that converts text, such as z.coerce.number()",
       );
     }
-    return { name, title, description, required: required.includes(name) || undefined };
+    return { name, title, description, required: isRequired || undefined };
   });
 }
 

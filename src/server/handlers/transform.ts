@@ -9,16 +9,11 @@ import { INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { Checked, Schema, Shape, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
-import {
-  eachSubschema,
-  followRef,
-  inspectJsonSchema,
-  type Issue,
-  type JsonSchema,
-} from "../../core/schema/json_schema.ts";
+import { inspectJsonSchema, type Issue, type JsonSchema } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
 import { checkResult, type StandardResult } from "../../core/schema/standard_result.ts";
+import { eachSubschema, followRef, toTokens } from "../../core/schema/walker.ts";
 import type { Context } from "../call/context.ts";
 import type { Call } from "../call/call.ts";
 import { toCall } from "../call/find_call.ts";
@@ -636,8 +631,7 @@ function keepDefs({ $defs, ...schema }: JsonSchema): JsonSchema {
   }
   const findName = (ref: unknown) => {
     const text = String(ref);
-    const [, , token = ""] = text.split("/");
-    return anchors.get(text) ?? decodeURIComponent(token).replaceAll("~1", "/").replaceAll("~0", "~");
+    return anchors.get(text) ?? toTokens(text)[1] ?? "";
   };
   const kept = new Map<string, unknown>();
   const visit = (part: unknown) => {

@@ -1,9 +1,10 @@
 /**
  * Reads JSON Schemas for forms. Limits on depth and size keep the page fast, whatever schema a server sends.
  */
-import { isObject } from "../../../core/kit/json.ts";
+import { isObject, readAt } from "../../../core/kit/json.ts";
 import { findDiscriminator } from "../../../core/schema/discriminator.ts";
-import { findHeaderParams, type HeaderParam } from "../../../core/schema/header_params.ts";
+import { listHeaderParams } from "../../../core/schema/header_params.ts";
+import { listChoices, resolveRef } from "../../../core/schema/walker.ts";
 import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
 
 export interface Choice {
@@ -31,7 +32,7 @@ export interface Shape {
   readonly hint: string;
 }
 
-/** Maximum number of references to follow, because references may be circular. */
+/** Maximum number of nested parts to read, because references may be circular. */
 const MAX_DEPTH = 8;
 /** Maximum number of options in a select, because a longer select would be slow and hard to use. */
 const MAX_CHOICES = 500;
@@ -79,38 +80,11 @@ export function toShape(given: unknown, root: Json): Shape {
 
 /** Resolves references, and combines the schemas of `allOf`. */
 function follow(given: unknown, root: Json, depth = 0): Json {
-  let schema = toObject(given);
-  for (let step = 0; step < MAX_DEPTH && typeof schema.$ref === "string"; step++) {
-    const { $ref: _, ...rest } = schema;
-    const target = lookUp(schema.$ref, root);
-    if (!isObject(target)) return rest;
-    schema = { ...target, ...rest };
-  }
+  const schema = toObject(resolveRef(given, root));
   const { allOf, ...rest } = schema;
   const parts = toObjects(allOf);
   if (!parts.length || parts.length > MAX_VARIANTS || depth > MAX_DEPTH) return schema;
   return parts.reduce((whole, part) => merge(whole, follow(part, root, depth + 1)), rest);
-}
-
-/** Returns the target of a reference such as `#/$defs/name`. */
-function lookUp(ref: string, root: Json): unknown {
-  if (ref === "#") return root;
-  if (!ref.startsWith("#/")) return;
-  return ref.slice(2).split("/").map(unescape).reduce<unknown>(getOwn, root);
-}
-
-function getOwn(value: unknown, key: string): unknown {
-  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-}
-
-function unescape(key: string): string {
-  let plain = key;
-  try {
-    plain = decodeURIComponent(key);
-  } catch {
-    // Use the reference unchanged, because it is not percent-encoded.
-  }
-  return plain.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
 /** Combines two schemas that apply to the same value. */
@@ -143,15 +117,8 @@ function dropNull(schema: Json, root: Json): { schema: Json; isNullable: boolean
 }
 
 function toChoices(schema: Json): readonly Choice[] {
-  const { enumNames, oneOf, anyOf = oneOf } = schema;
-  if (Object.hasOwn(schema, "const")) return [{ value: schema.const, title: toName(schema.const) }];
-  if (Array.isArray(schema.enum)) {
-    const titles = Array.isArray(enumNames) ? enumNames : [];
-    return schema.enum.map((value, at) => ({ value, title: toText(titles[at]) ?? toName(value) }));
-  }
-  const named = toObjects(anyOf);
-  if (!Array.isArray(anyOf) || !named.every((one) => Object.hasOwn(one, "const"))) return [];
-  return named.map((one) => ({ value: one.const, title: toText(one.title) ?? toName(one.const) }));
+  const choices = listChoices(schema) ?? [];
+  return choices.map(({ value, title }) => ({ value, title: toText(title) ?? toName(value) }));
 }
 
 function toVariants(schema: Json, root: Json): readonly Variant[] {
@@ -239,7 +206,7 @@ export function resembles(value: unknown, given: unknown, root: Json): boolean {
   }
   if (!isObject(value) || !listRequired(schema).every((key) => Object.hasOwn(value, String(key)))) return false;
   return Object.entries(value).slice(0, MAX_PARTS).every(([key, one]) => {
-    const property = toObject(getOwn(schema.properties, key));
+    const property = toObject(readAt(schema.properties, [key]));
     return !Object.hasOwn(property, "const") || toCompact(property.const) === toCompact(one);
   });
 }
@@ -250,13 +217,7 @@ function listRequired({ required }: Json): readonly unknown[] {
 
 /** Returns the values of `Mcp-Param-` headers, by header name without the prefix. */
 export function toParamHeaders(schema: Json, given: Json): Readonly<Record<string, string>> {
-  let params: readonly HeaderParam[] = [];
-  try {
-    params = findHeaderParams(schema);
-  } catch {
-    // Ignore all annotations, because clients do so if one annotation of a schema is invalid.
-  }
-  const values = params.map(({ header, path }) => [header, path.reduce<unknown>(getOwn, given)] as const);
+  const values = listHeaderParams(schema).map(({ header, path }) => [header, readAt(given, path)] as const);
   const sent = values.filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(sent.map(([header, value]) => [header, String(value)]));
 }

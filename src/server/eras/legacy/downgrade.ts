@@ -6,6 +6,7 @@
 import { restoreText, toJsonText } from "../../../core/protocol/text_copy.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
+import { listChoices } from "../../../core/schema/walker.ts";
 import type { ClientInfo } from "../../call/context.ts";
 import type { Question } from "../../call/question.ts";
 import type { Version } from "./versions.ts";
@@ -167,12 +168,8 @@ function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
 }
 
 function toChoices({ items }: Params): readonly { readonly value: string; readonly title: string }[] {
-  const { anyOf, enum: values }: Params = Object(items);
-  return Array.isArray(anyOf)
-    ? anyOf.map((one) => ({ value: String(one.const), title: String(one.title) }))
-    : Array.isArray(values)
-    ? values.map((value) => ({ value: String(value), title: String(value) }))
-    : [];
+  const choices = listChoices(Object(items)) ?? [];
+  return choices.map(({ value, title = value }) => ({ value: String(value), title: String(title) }));
 }
 
 // If the user chose no option, omit the multiple-choice field from the answer, unless the form requires the field.

@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
  */
-import { isObject } from "../../../core/protocol/jsonrpc.ts";
+import { readAt } from "../../../core/kit/json.ts";
 import { decodeHeaderValue } from "../../../core/protocol/header_value.ts";
 import type { HeaderParam } from "../../../core/schema/header_params.ts";
 import type { HeaderReader } from "../../call/link.ts";
@@ -16,7 +16,7 @@ import { isRepeated, toMismatch } from "./envelope.ts";
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {
   for (const { header, path, type } of wanted) {
     const received = headers.get(`mcp-param-${header}`);
-    const value = valueAt(args, path);
+    const value = readAt(args, path);
     const name = `Mcp-Param-${header}`;
     if (value === undefined || value === null) {
       if (received !== null) throw toMismatch(name, received, "nothing");
@@ -34,8 +34,4 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
 function isSameNumber(header: string, value: unknown): boolean {
   const text = decodeHeaderValue(header)?.trim();
   return /^-?[\d.]+(e[+-]?\d+)?$/i.test(text ?? "") && Number(text) === value;
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((at, key) => isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined, value);
 }

@@ -6,7 +6,8 @@
  *
  * @see specification/2026-07-28/client/elicitation
  */
-import { isObject } from "./json.ts";
+import { isObject } from "../kit/json.ts";
+import { listChoices } from "./walker.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -45,7 +46,7 @@ export function findFieldMisfit(schema: Params, value: unknown): string | undefi
 function findTextMisfit(schema: Params, value: string): string | undefined {
   const { minLength, maxLength, format } = schema;
   const choices = listChoices(schema);
-  if (choices && !choices.has(value)) return "it must be one of the choices";
+  if (choices && !choices.some((choice) => choice.value === value)) return "it must be one of the choices";
   // JSON Schema counts code points, not UTF-16 units.
   const length = typeof minLength === "number" || typeof maxLength === "number" ? [...value].length : 0;
   if (typeof minLength === "number" && length < minLength) return `it must have at least ${minLength} characters`;
@@ -63,20 +64,12 @@ function findNumberMisfit({ type, minimum, maximum }: Params, value: unknown): s
 function findListMisfit({ items, minItems, maxItems }: Params, values: readonly unknown[]): string | undefined {
   const choices = isObject(items) ? listChoices(items) : undefined;
   if (!values.every((each) => typeof each === "string")) return "it must be an array of strings";
-  if (choices && values.some((each) => !choices.has(each))) return "each item must be one of the choices";
+  const allowed = choices && new Set<unknown>(choices.map(({ value }) => value));
+  if (allowed && !values.every((each) => allowed.has(each))) return "each item must be one of the choices";
   if (typeof minItems === "number" && values.length < minItems) return `it must have at least ${minItems} items`;
   return typeof maxItems === "number" && values.length > maxItems
     ? `it must have at most ${maxItems} items`
     : undefined;
-}
-
-/** Returns `undefined` if the schema has neither `enum`, `const`, `oneOf` nor `anyOf`. */
-function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
-  const { enum: values, oneOf, anyOf = oneOf } = schema;
-  if ("const" in schema) return new Set([schema.const]);
-  if (Array.isArray(values)) return new Set(values);
-  if (!Array.isArray(anyOf) || !anyOf.every((each) => isObject(each) && "const" in each)) return;
-  return new Set(anyOf.filter(isObject).map((each) => each.const));
 }
 
 // These patterns take linear time, even for hostile text.

@@ -21,7 +21,7 @@ import { adaptInput } from "./adapt_input.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import { hasEqual, toKey } from "./json_equal.ts";
 import { type Choices, type Node, Nodes, type Sub, Types } from "./json_node.ts";
-import type { Checked } from "./schema.ts";
+import type { Checked, FormatIssues } from "./schema.ts";
 import { areMany, countSteps, endSteps, startSteps, TOO_MANY_STEPS, TooManySteps, uncounted } from "./steps.ts";
 
 type Key = string | number;
@@ -50,19 +50,16 @@ export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions):
   return createCheck(inspectJsonSchema(schema, options));
 }
 
-/** Creates a function that inserts defaults into a value and validates the result. `toProblem` formats the issues. */
-export function createReader(
-  inspected: Inspected,
-  toProblem: (issues: readonly Issue[]) => string,
-): (value: unknown) => Checked {
+/** Creates a function that inserts defaults into a value and validates the result. `format` describes the issues. */
+export function createReader(inspected: Inspected): (value: unknown, format: FormatIssues) => Checked {
   const check = createCheck(inspected);
   const root: JsonSchema = Object(inspected.refs.get("#"));
   const hasDefaults = JSON.stringify(root).includes('"default":');
-  return (given) => {
+  return (given, format) => {
     const adapted = hasDefaults ? adaptInput(given, root, { defaults: true }) : { value: given };
     if (adapted.problem !== undefined) return adapted;
     const issues = check(adapted.value);
-    return issues.length ? { problem: toProblem(issues) } : adapted;
+    return issues.length ? { problem: format(issues) } : adapted;
   };
 }
 

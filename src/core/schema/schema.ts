@@ -1,7 +1,7 @@
 /**
  * The types of schemas: the forms that authors write, the types inferred from these forms, and compiled schemas.
  */
-import type { JsonSchema } from "./json_schema.ts";
+import type { Issue, JsonSchema } from "./json_schema.ts";
 import type { StandardIssue, StandardResult } from "./standard_result.ts";
 
 export type { JsonSchema, StandardIssue, StandardResult };
@@ -115,6 +115,9 @@ export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
 
+/** Describes the issues of a value. */
+export type FormatIssues = (issues: readonly (Issue | StandardIssue)[]) => string;
+
 export interface CompiledSchema {
   /**
    * Returns the JSON Schema. Each call returns the same object.
@@ -125,9 +128,10 @@ export interface CompiledSchema {
   json(): JsonSchema;
   /**
    * Validates a value. The result is synchronous unless the schema is asynchronous. A problem is at most 2 KB long.
-   * `call` is the call whose arguments are validated. Only the schemas of transformed handlers read it.
+   * `call` is the call whose arguments are validated. Only the schemas of transformed handlers read it. `format` describes
+   * the issues in another way.
    */
-  validate(value: unknown, call?: object): Checked | Promise<Checked>;
+  validate(value: unknown, call?: object, format?: FormatIssues): Checked | Promise<Checked>;
   /** Whether the schema is a raw JSON Schema. */
   readonly isRaw?: boolean;
 }

@@ -5,9 +5,9 @@ import { toFrozen } from "../kit/frozen.ts";
 import { LazyModule } from "../protocol/lazy_module.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
-import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
-import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
-import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
+import { type Inspected, inspectJsonSchema, type JsonSchema, toPath, toText } from "./json_schema.ts";
+import type { Checked, CompiledSchema, FormatIssues, Schema, Shape, StandardSchema } from "./schema.ts";
+import { checkResult, type StandardResult } from "./standard_result.ts";
 
 /** The use of a schema, and its location for error messages. */
 export interface SchemaOptions {
@@ -87,9 +87,11 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     if (!standard.jsonSchema) write(schema);
     made = {
       json: () => json ??= toFrozen(toRoot(write(schema))),
-      validate(value) {
+      validate(value, _call, format = toProblem) {
         const result = standard.validate(value);
-        return isPromiseLike(result) ? Promise.resolve(result).then(toChecked) : toChecked(result);
+        return isPromiseLike(result)
+          ? Promise.resolve(result).then((result) => toChecked(result, format))
+          : toChecked(result, format);
       },
     };
   } else {
@@ -176,7 +178,8 @@ function compileShape(
   }));
   return {
     json: () => json,
-    validate: async (value) => toChecked(await (await lazySchemaChecks.load()).validateShape(shape, value)),
+    validate: async (value, _call, format = toProblem) =>
+      toChecked(await (await lazySchemaChecks.load()).validateShape(shape, value), format),
   };
 }
 
@@ -190,11 +193,12 @@ export const lazySchemaChecks: LazyModule<typeof import("./schema_checks.ts")> =
 
 function compileJson(inspected: Inspected, root: JsonSchema): CompiledSchema {
   let json: JsonSchema | undefined;
-  const reader = new LazyModule(async () => (await lazySchemaChecks.load()).createReader(inspected, toProblem));
+  const reader = new LazyModule(async () => (await lazySchemaChecks.load()).createReader(inspected));
   return {
     isRaw: true,
     json: () => json ??= toFrozen(root),
-    validate: (value) => reader.loaded ? reader.loaded(value) : reader.load().then((check) => check(value)),
+    validate: (value, _call, format = toProblem) =>
+      reader.loaded ? reader.loaded(value, format) : reader.load().then((check) => check(value, format)),
   };
 }
 
@@ -211,13 +215,13 @@ function isStandard(schema: unknown): schema is StandardSchema {
   return "~standard" in Object(schema);
 }
 
-function toChecked(result: StandardResult): Checked {
+function toChecked(result: StandardResult, format: FormatIssues): Checked {
   checkResult(result);
-  return result.issues ? { problem: toProblem(result.issues) } : result;
+  return result.issues ? { problem: format(result.issues) } : result;
 }
 
 /** Describes issues in at most 2 KB. */
-export function toProblem(issues: readonly (Issue | StandardIssue)[]): string {
+export const toProblem: FormatIssues = (issues) => {
   const lines = issues.slice(0, MAX_ISSUES).map(({ path = "", message }) => {
     const keys = typeof path === "string" ? [] : Array.from(path, (step) => typeof step === "object" ? step.key : step);
     return toText({ path: typeof path === "string" ? path : toPath(keys), message: message.slice(0, 300) });
@@ -226,4 +230,4 @@ export function toProblem(issues: readonly (Issue | StandardIssue)[]): string {
   const text = lines.join("; ");
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_BYTES));
   return read < text.length ? text.slice(0, read) + "…" : text;
-}
+};

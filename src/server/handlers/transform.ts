@@ -8,11 +8,10 @@ import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
 import { INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
-import type { Checked, Schema, Shape, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
-import { inspectJsonSchema, type Issue, type JsonSchema } from "../../core/schema/json_schema.ts";
+import type { Checked, Schema, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
+import type { Issue, JsonSchema } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
-import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
-import { checkResult, type StandardResult } from "../../core/schema/standard_result.ts";
+import { compileSchema, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
 import { eachSubschema, followRef, toTokens } from "../../core/schema/walker.ts";
 import type { Context } from "../call/context.ts";
 import type { Call } from "../call/call.ts";
@@ -317,18 +316,6 @@ const markDeprecated: Middleware = (ctx, next) => {
   return next();
 };
 
-type Issues = readonly (Issue | StandardIssue)[];
-
-/** Validates the arguments of a call. `format` describes the issues. */
-type Validate = (
-  value: unknown,
-  call: object | undefined,
-  format: (issues: Issues) => string,
-) => Checked | Promise<Checked>;
-
-/** The validators of schemas with changed arguments. */
-const validators = new WeakMap<object, Validate>();
-
 interface TableOptions {
   /** What fails, for messages. */
   readonly action: string;
@@ -393,17 +380,10 @@ class Table {
     const known = this.#schemas.get(schema);
     if (known) return known;
     const { action } = this.#options;
-    const inner = findValidator(schema, action);
     const original = compileSchema(schema, { use: "input", place: action });
     let json: JsonSchema | undefined;
     const toJson = () => json ??= toFrozen(this.#changeJson(original.json()));
     toJson();
-    const validate: Validate = (value, call, format) => {
-      if (this.#options.isDeprecated && call) noteDeprecated(call as Call); // The cast is safe, because the caller passes the call.
-      const mapped = this.#map(value, call);
-      if (mapped.problem !== undefined) return mapped;
-      return inner(mapped.value, call, (issues) => format(issues.map((issue) => this.#rename(issue))));
-    };
     const changed: StandardSchema = {
       "~standard": {
         version: 1,
@@ -415,8 +395,15 @@ class Table {
         jsonSchema: { input: toJson, output: toJson },
       },
     };
-    validators.set(changed, validate);
-    presetInput(changed, { json: toJson, validate: (value, call) => validate(value, call, toProblem) });
+    presetInput(changed, {
+      json: toJson,
+      validate: (value, call, format = toProblem) => {
+        if (this.#options.isDeprecated && call) noteDeprecated(call as Call); // The cast is safe, because the caller passes the call.
+        const mapped = this.#map(value, call);
+        if (mapped.problem !== undefined) return mapped;
+        return original.validate(mapped.value, call, (issues) => format(issues.map((issue) => this.#rename(issue))));
+      },
+    });
     this.#schemas.set(schema, changed);
     return changed;
   }
@@ -648,42 +635,3 @@ function keepDefs({ $defs, ...schema }: JsonSchema): JsonSchema {
 }
 
 const ANCHOR = /"\$(?:dynamicA|a)nchor":"([^"]*)"/g;
-
-/** Returns the validator of a schema of any form. */
-function findValidator(schema: Schema, place: string): Validate {
-  const known = validators.get(schema);
-  if (known) return known;
-  const { isRaw } = compileSchema(schema, { use: "input", place });
-  const toChecked = (result: StandardResult, format: Parameters<Validate>[2]): Checked => {
-    checkResult(result);
-    return result.issues ? { problem: format(result.issues) } : result;
-  };
-  if (isStandard(schema)) {
-    return (value, _call, format) => {
-      const result = schema["~standard"].validate(value);
-      return isPromiseLike(result)
-        ? Promise.resolve(result).then((result) => toChecked(result, format))
-        : toChecked(result, format);
-    };
-  }
-  if (!isRaw) {
-    return async (value, _call, format) => {
-      const { validateShape } = await lazySchemaChecks.load();
-      return toChecked(await validateShape(schema as Shape, value), format); // The cast is safe, because there is no other form.
-    };
-  }
-  const inspected = inspectJsonSchema(schema as JsonSchema, { name: place }); // The cast is safe, because the schema is raw.
-  let read: ((value: unknown) => Checked) | undefined;
-  let current: Parameters<Validate>[2] = toProblem;
-  return async (value, _call, format) => {
-    const { createReader } = await lazySchemaChecks.load();
-    read ??= createReader(inspected, (issues) => current(issues));
-    // The reader is synchronous, so no other call sets another format meanwhile.
-    current = format;
-    return read(value);
-  };
-}
-
-function isStandard(schema: Schema): schema is StandardSchema {
-  return "~standard" in schema;
-}

@@ -76,7 +76,6 @@ export interface ApiKeyOptions {
 
 const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
   names: { keys: true, header: true, cookie: true, query: true, realm: true, prefix: true },
-  hints: { key: "keys", apiKeys: "keys", headerName: "header", cookies: "cookie", queryParameter: "query" },
 };
 
 /**

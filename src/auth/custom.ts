@@ -56,7 +56,6 @@ const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
     cookies: "texts",
     query: "texts",
   },
-  hints: { header: "headers", cookie: "cookies" },
 };
 
 const HEADER =

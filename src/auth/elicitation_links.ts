@@ -38,7 +38,7 @@ export interface ElicitationLinksOptions {
 
 const OPTIONS: KnownOptions<keyof ElicitationLinksOptions> = {
   names: { secret: true, server: true, store: true, ttlMs: true },
-  hints: { secrets: "secret", ttl: "ttlMs", expiresIn: "ttlMs" },
+  hints: { expiresIn: "ttlMs" },
 };
 
 /** The message and the page of a URL elicitation. */

@@ -94,7 +94,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     revisions: "texts",
     probeMs: true,
   },
-  hints: { params: "pathParams", timeout: "timeoutMs", name: "info", version: "revisions", versions: "revisions" },
+  hints: { params: "pathParams", name: "info", version: "revisions", versions: "revisions" },
 };
 
 /**

@@ -85,7 +85,6 @@ export const REQUEST: KnownOptions<keyof RequestOptions> = {
     finish: "boolean",
     resume: true,
   },
-  hints: { timeout: "timeoutMs", _meta: "meta", progress: "onProgress" },
 };
 
 /** Options of a request that a client of the test kit sends. */

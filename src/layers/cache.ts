@@ -48,7 +48,7 @@ export interface ToolCache<Input = unknown> extends Layer<Input> {
 
 const OPTIONS: KnownOptions<keyof CacheOptions> = {
   names: { ttlMs: true, entries: true, bytes: true, key: "function", shared: "boolean" },
-  hints: { ttl: "ttlMs", max: "entries", maxBytes: "bytes", maxEntries: "entries", vary: "key", public: "shared" },
+  hints: { max: "entries", vary: "key", public: "shared" },
 };
 
 /**

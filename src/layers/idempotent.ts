@@ -25,7 +25,7 @@ export interface IdempotentOptions<Input = unknown, Shared = unknown> {
 
 const OPTIONS: KnownOptions<keyof IdempotentOptions> = {
   names: { key: "function", rerun: "boolean", ttlMs: true },
-  hints: { keyOf: "key", idempotencyKey: "key", ttl: "ttlMs" },
+  hints: { keyOf: "key", idempotencyKey: "key" },
 };
 
 /**

@@ -55,7 +55,7 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
         isTime(ms) ? undefined : `is ${show(ms)}; it must be a whole number of milliseconds from 1 to 60000`,
     },
   },
-  hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath", timeout: "timeoutMs" },
+  hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath" },
 };
 
 /** Milliseconds for which the result of a check is cached, so that frequent requests cannot overload a store. */

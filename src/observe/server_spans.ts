@@ -51,7 +51,6 @@ export interface OpenTelemetryOptions {
 
 const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
   names: { tracer: true, meter: true, details: "boolean" },
-  hints: { tracerProvider: "tracer", meterProvider: "meter" },
 };
 
 /** Name of the default tracer and meter. */

@@ -16,7 +16,7 @@ import type { PathServerOptions } from "./options.ts";
 
 const CORS: KnownOptions<keyof CorsOptions> = {
   names: { origins: true, credentials: "boolean", headers: "texts" },
-  hints: { origin: "origins", allowOrigin: "origins" },
+  hints: { allowOrigin: "origins" },
   hasOtherForms: true,
 };
 
@@ -77,11 +77,6 @@ export const SERVER: KnownOptions<keyof PathServerOptions<Schema>> = {
     resourceTemplates: "handlers",
     prompts: "handlers",
     extensions: "handlers",
-    authentication: "auth",
-    authenticate: "auth",
-    authorization: "auth",
-    authorize: "auth",
-    authToken: "auth",
     security: "auth",
     onError: "observer",
     onToolError: "mapError",

@@ -74,7 +74,7 @@ const OPTIONS: KnownOptions<keyof ServeOptions> = {
     signal: true,
     signals: "boolean",
   },
-  hints: { host: "hostname", address: "hostname", handleSignals: "signals", abort: "signal" },
+  hints: { address: "hostname", abort: "signal" },
   elsewhere: { path: "give it to createServer", auth: "give it to createServer", hosts: "give it to createServer" },
 };
 

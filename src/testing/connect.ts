@@ -105,12 +105,11 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     path: true,
     answer: "function",
   },
-  hints: { params: "pathParams", timeout: "timeoutMs", version: "revisions", versions: "revisions" },
+  hints: { params: "pathParams", version: "revisions", versions: "revisions" },
 };
 
 const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
   names: { ...REQUEST.names, id: true },
-  hints: REQUEST.hints,
 };
 
 /** A connected client of `@x/mcp/client`, with facts about the connection for tests. */

@@ -26,7 +26,7 @@ export interface ClientCredentialsTokenOptions extends OAuthClient {
 
 const OPTIONS: KnownOptions<keyof ClientCredentialsTokenOptions> = {
   names: { ...CLIENT.names, issuer: true, resource: true, audience: true, scopes: true, fetch: true },
-  hints: { ...CLIENT.hints, scope: "scopes" },
+  hints: CLIENT.hints,
 };
 
 /**

@@ -21,14 +21,7 @@ export interface OAuthClient {
 
 export const CLIENT: KnownOptions<keyof OAuthClient> = {
   names: { clientId: true, clientSecret: true, secretIn: true, privateKey: true, algorithm: true },
-  hints: {
-    client_id: "clientId",
-    client_secret: "clientSecret",
-    secret: "clientSecret",
-    tokenEndpointAuthMethod: "secretIn",
-    jwk: "privateKey",
-    alg: "algorithm",
-  },
+  hints: { secret: "clientSecret", tokenEndpointAuthMethod: "secretIn", jwk: "privateKey" },
 };
 
 /**

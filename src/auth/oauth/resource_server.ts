@@ -129,7 +129,7 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
 
 const INTROSPECTION: KnownOptions<keyof IntrospectionOptions> = {
   names: { ...CLIENT.names, issuer: true, endpoint: true },
-  hints: { ...CLIENT.hints, introspectionEndpoint: "endpoint", url: "endpoint" },
+  hints: { ...CLIENT.hints, url: "endpoint" },
   hasOtherForms: true,
 };
 
@@ -160,12 +160,8 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
     fetch: true,
   },
   hints: {
-    issuer: "issuers",
     authorizationServers: "issuers",
-    audiences: "audience",
     algs: "algorithms",
-    scopesSupported: "scopes",
-    claimsSchema: "claims",
     clockSkew: "skewMs",
     clockTolerance: "skewMs",
   },

@@ -31,7 +31,6 @@ export interface ExchangeRequest {
 
 const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   names: { audience: true, resource: true, scopes: "texts" },
-  hints: { scope: "scopes", aud: "audience" },
 };
 
 const EXCHANGES = {};

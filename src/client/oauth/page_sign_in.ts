@@ -82,14 +82,7 @@ const OPTIONS: KnownOptions<keyof PageSignInOptions> = {
     clientName: true,
     open: "function",
   },
-  hints: {
-    clientId: "client.id",
-    redirectUrl: "redirectUri",
-    navigate: "open",
-    scope: "scopes",
-    name: "clientName",
-    storage: "store",
-  },
+  hints: { clientId: "client.id", navigate: "open", name: "clientName" },
 };
 
 /** The key in `sessionStorage`, which only this tab and only pages of this origin can read. */

@@ -35,13 +35,7 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
     clientName: true,
     signInMs: true,
   },
-  hints: {
-    clientId: "client.id",
-    clientSecret: "client.secret",
-    scope: "scopes",
-    name: "clientName",
-    storage: "store",
-  },
+  hints: { clientId: "client.id", clientSecret: "client.secret", name: "clientName" },
 };
 
 /**

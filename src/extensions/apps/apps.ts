@@ -112,7 +112,7 @@ const OPTIONS: KnownOptions<keyof AppOptions> = {
     ttlMs: true,
     cacheScope: ["public", "private"],
   },
-  hints: { path: "file", text: "html", content: "html", url: "uri", canAccess: "allow", authorize: "allow" },
+  hints: { path: "file", text: "html", content: "html", canAccess: "allow", authorize: "allow" },
   elsewhere: { mimeType: "remove it, because apps have a fixed media type", read: "use html or file" },
 };
 

@@ -72,7 +72,6 @@ const OPTIONS: KnownOptions<keyof TaskOptions> = {
     version: { findProblem: (version) => typeof version === "string" ? undefined : "is not a string" },
     required: "boolean",
   },
-  hints: { ttl: "ttlMs", pollInterval: "pollIntervalMs", resumable: "resume" },
 };
 
 const RESUME_PROBLEM = 'must be true, false, or an object like { from: ["1"] }';

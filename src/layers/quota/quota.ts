@@ -79,7 +79,7 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
     keepMs: true,
     keepBytes: true,
   },
-  hints: { rateLimit: "rate", perMs: "rate.perMs", burst: "rate.burst" },
+  hints: { perMs: "rate.perMs", burst: "rate.burst" },
 };
 
 /**

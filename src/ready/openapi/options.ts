@@ -116,7 +116,6 @@ export const OPTIONS: KnownOptions<keyof OpenApiOptions> = {
     headers: "auth",
     token: "auth",
     change: "transform",
-    timeout: "timeoutMs",
   },
   elsewhere: {
     include: 'use as, such as as: ({ tags }) => tags.includes("pets") ? "tool" : "none"',

@@ -63,7 +63,7 @@ const OPTIONS: KnownOptions<keyof ToolSearchOptions> = {
     names: NAMES,
     when: "function",
   },
-  hints: { alwaysVisible: "always", maxResults: "limit", search: "rank" },
+  hints: { maxResults: "limit", search: "rank" },
 };
 
 const MAX_LIMIT = 50;

@@ -12,7 +12,7 @@ import { FORM, type PreparedQuestion } from "./question.ts";
 
 export const ELICIT: KnownOptions<keyof ElicitOptions> = {
   names: { message: true, schema: true, singleUse: "boolean" },
-  hints: { requestedSchema: "schema", once: "singleUse" },
+  hints: { once: "singleUse" },
 };
 
 const ELICIT_URL: KnownOptions<keyof ElicitUrlOptions> = {

@@ -272,7 +272,7 @@ const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
 
 const REFUSE: KnownOptions<keyof RefuseRequestOptions> = {
   names: { challenge: true, reason: true, detail: true, cause: true, retryAfterMs: true },
-  hints: { message: "reason", challenges: "challenge" },
+  hints: { message: "reason" },
 };
 
 /** Creates the refusal of a request, which `authenticate` and `admit` can return. */

@@ -102,7 +102,6 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     before: "onInput",
     after: "onOutput",
     input: "onInput",
-    output: "onOutput",
     wrap: "around",
     onCall: "around",
     check: "verify",

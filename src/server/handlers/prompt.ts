@@ -154,7 +154,6 @@ const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
   names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
   hints: /* @__PURE__ */ Object.assign(
     {
-      meta: "_meta",
       arguments: "input",
       args: "input",
       argsSchema: "input",

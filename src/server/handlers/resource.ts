@@ -228,7 +228,7 @@ const OF_EACH = "set it on each resource that list returns";
 
 const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
-  hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
+  hints: /* @__PURE__ */ Object.assign({ uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign(
     { variables: VARIABLES, complete: VARIABLES, list: VARIABLES },
     HANDLER_ELSEWHERE,
@@ -242,7 +242,7 @@ const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"
     DESCRIPTION,
   ),
   hints: /* @__PURE__ */ Object.assign(
-    { meta: "_meta", uriTemplate: "uri", arguments: "variables", input: "variables", params: "variables" } as const,
+    { uriTemplate: "uri", arguments: "variables", input: "variables", params: "variables" } as const,
     HANDLER_HINTS,
     READ_HINTS,
   ),

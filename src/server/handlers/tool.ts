@@ -217,12 +217,6 @@ const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
     idempotentHint: "hint",
     openWorldHint: "hint",
   },
-  hints: {
-    readOnly: "readOnlyHint",
-    destructive: "destructiveHint",
-    idempotent: "idempotentHint",
-    openWorld: "openWorldHint",
-  },
   isNullable: true,
 };
 
@@ -241,7 +235,6 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   },
   hints: {
     ...HANDLER_HINTS,
-    meta: "_meta",
     parameters: "input",
     arguments: "input",
     args: "input",

@@ -7,8 +7,9 @@ import { findSuggestion } from "./kit/suggestions.ts";
 
 /**
  * The rule for an option's value. `true` accepts any value, because the code that reads the option checks the value. A
- * list names the accepted strings. A function returns what is wrong with the value. `"text"` and `"hint"` are
- * for optional members of the protocol, for which `null` counts as absent, because databases return `null`.
+ * list names the accepted strings. A test accepts some values, and its remedy says which. A function returns what is
+ * wrong with the value. `"text"` and `"hint"` are for optional members of the protocol, for which `null` counts as
+ * absent, because databases return `null`.
  */
 export type OptionRule =
   | true
@@ -17,6 +18,7 @@ export type OptionRule =
   | readonly string[]
   | KnownOptions
   | { readonly each: KnownOptions }
+  | { readonly test: (value: unknown) => boolean; readonly remedy: string }
   | { readonly findProblem: (value: unknown) => string | undefined };
 
 /** The options that a function accepts. `K` are the names of the options. */
@@ -97,6 +99,8 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     throw refuse("is a promise; await it");
   } else if (rule === true) {
     return;
+  } else if ("test" in rule) {
+    if (!rule.test(value)) throw refuse(`is ${show(value)}; ${rule.remedy}`);
   } else if ("findProblem" in rule) {
     const problem = rule.findProblem(value);
     if (problem !== undefined) throw refuse(problem);

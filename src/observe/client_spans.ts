@@ -3,7 +3,7 @@
  */
 import { context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
-import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { addTarget, type Attributes, CLIENT_DURATION, toSpanUri } from "./operation.ts";
 import { Durations, readParts } from "./server_spans.ts";
@@ -23,7 +23,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryClientOptions> = {
   names: {
     tracer: true,
     meter: true,
-    url: { findProblem: (url) => URL.canParse(String(url)) ? undefined : `is ${show(url)}; it must be a valid URL` },
+    url: { test: (url) => URL.canParse(String(url)), remedy: "it must be a valid URL" },
   },
 };
 

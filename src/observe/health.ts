@@ -2,7 +2,7 @@
  * Health checks of a server: whether it is alive, and whether it is ready for requests.
  */
 import { INTERNALS } from "../core/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions, type OptionRule } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import type { Route, RouteInfo } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
@@ -45,15 +45,17 @@ export interface HealthDetails {
   readonly stats: ServerStats;
 }
 
+const PATH: OptionRule = {
+  test: (path) => typeof path === "string" && URL.parse(path, "http://x")?.pathname === path,
+  remedy: "use a path such as /health",
+};
+
 const OPTIONS: KnownOptions<keyof HealthOptions> = {
   names: {
-    alivePath: { findProblem: findPathProblem },
-    readyPath: { findProblem: findPathProblem },
+    alivePath: PATH,
+    readyPath: PATH,
     store: ["required", "optional"],
-    timeoutMs: {
-      findProblem: (ms) =>
-        isTime(ms) ? undefined : `is ${show(ms)}; it must be a whole number of milliseconds from 1 to 60000`,
-    },
+    timeoutMs: { test: isTime, remedy: "it must be a whole number of milliseconds from 1 to 60000" },
   },
   hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath" },
 };
@@ -196,11 +198,6 @@ function respond(request: Request, status: number, body: object): Response {
   const headers = { "content-type": "application/json", "cache-control": "no-store" };
   if (!isRead(request)) return new Response("{}", { status: 405, headers: { ...headers, allow: "GET, HEAD" } });
   return new Response(request.method === "HEAD" ? null : JSON.stringify(body), { status, headers });
-}
-
-function findPathProblem(path: unknown): string | undefined {
-  const isPath = typeof path === "string" && URL.parse(path, "http://x")?.pathname === path;
-  return isPath ? undefined : `is ${show(path)}; use a path such as /health`;
 }
 
 function isTime(ms: unknown): boolean {

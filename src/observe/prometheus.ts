@@ -4,7 +4,7 @@
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 import { BoundedMap } from "../core/kit/bounded_map.ts";
-import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { CallEvent, Observer, SessionEvent } from "../server/call/observer.ts";
 import {
   addOutcome,
@@ -49,10 +49,7 @@ export interface Prometheus extends Omit<Observer, "start"> {
 
 const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
   names: {
-    path: {
-      findProblem: (path) =>
-        typeof path === "string" && path[0] === "/" ? undefined : `is ${show(path)}; use a path such as /metrics`,
-    },
+    path: { test: (path) => typeof path === "string" && path[0] === "/", remedy: "use a path such as /metrics" },
     token: {
       findProblem: (token) =>
         token === "" || typeof token === "string" && token.length >= MIN_TOKEN

@@ -3,7 +3,7 @@
  */
 import type { ResourceTemplate } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { GroupedOptions, Remake } from "../server/visibility/feature.ts";
 import { EXCLUDED, openFolder } from "./files/confined_folder.ts";
 import { localFiles } from "./files/local_files.ts";
@@ -42,18 +42,14 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
     ...LOCAL,
     name: true,
     uri: {
-      findProblem: (uri) =>
-        typeof uri === "string" && /^[a-z][a-z\d+.-]*:[^\s{}]*\/$/i.test(uri)
-          ? undefined
-          : `is ${show(uri)}; use a URI that ends with a slash and has no spaces or braces, such as notes://`,
+      test: (uri) => typeof uri === "string" && /^[a-z][a-z\d+.-]*:[^\s{}]*\/$/i.test(uri),
+      remedy: "use a URI that ends with a slash and has no spaces or braces, such as notes://",
     },
     hidden: "boolean",
     exclude: "texts",
     tools: {
-      findProblem: (tools) =>
-        typeof tools === "boolean" || typeof tools === "string" && /^[\w.-]{1,64}$/.test(tools)
-          ? undefined
-          : `is ${show(tools)}; use true, false, or a prefix for tool names, such as "notes_"`,
+      test: (tools) => typeof tools === "boolean" || typeof tools === "string" && /^[\w.-]{1,64}$/.test(tools),
+      remedy: 'use true, false, or a prefix for tool names, such as "notes_"',
     },
   },
   hints: { ...LOCAL_HINTS, ignore: "exclude", dotfiles: "hidden", prefix: "tools", baseUri: "uri" },

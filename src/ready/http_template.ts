@@ -4,7 +4,7 @@
  */
 import { hasDotSegment } from "../core/kit/dot_segment.ts";
 import { ToolError } from "../library.ts";
-import { isPlain, type KnownOptions, show } from "../core/known_options.ts";
+import { isPlain, type KnownOptions } from "../core/known_options.ts";
 import { POSITIVE } from "./http_request.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
@@ -163,16 +163,15 @@ export function fillHeaders(headers: readonly HeaderTemplate[], args: Arguments)
 }
 
 const TEXTS = {
-  findProblem: (value: unknown) =>
+  test: (value: unknown) =>
     typeof value === "object" && value !== null && isPlain(value) &&
-      Object.values(value).every((text) => typeof text === "string")
-      ? undefined
-      : `is ${show(value)}; it must be a plain object whose values are strings`,
+    Object.values(value).every((text) => typeof text === "string"),
+  remedy: "it must be a plain object whose values are strings",
 };
 
 /** The types of the options of a request that {@linkcode HttpToolRequest} and {@linkcode HttpResourceOptions} share. */
 export const REQUEST_RULES = {
-  url: { findProblem: (value) => typeof value === "string" ? undefined : `is ${show(value)}; it must be a string` },
+  url: { test: (value) => typeof value === "string", remedy: "it must be a string" },
   headers: TEXTS,
   timeoutMs: POSITIVE,
   maxBytes: POSITIVE,

@@ -3,17 +3,15 @@
  */
 import type { ChangeNotifier, Handler } from "../library.ts";
 import { isObject } from "../core/kit/json.ts";
-import { type OptionRule, show, toPlace } from "../core/known_options.ts";
+import { type OptionRule, toPlace } from "../core/known_options.ts";
 import { DESCRIPTION } from "../server/handlers/option_names.ts";
 import { watcher } from "../server/handlers/watcher.ts";
 import { isWindows } from "../core/runtime.ts";
 import { readLocation } from "./files/path.ts";
 
 const bytes: OptionRule = {
-  findProblem: (value) =>
-    Number.isSafeInteger(value) && Number(value) > 0
-      ? undefined
-      : `is ${show(value)}; it must be a whole number above 0`,
+  test: (value) => Number.isSafeInteger(value) && Number(value) > 0,
+  remedy: "it must be a whole number above 0",
 };
 
 export const LOCAL = {

@@ -3,7 +3,7 @@
  */
 import { INTERNALS } from "../core/internals.ts";
 import { sha256 } from "../core/kit/sha256.ts";
-import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Route, RouteInfo } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import { checkCaller, type Refusal } from "../server/transports/http/access.ts";
@@ -24,10 +24,8 @@ export interface WebMcpOptions {
 const OPTIONS: KnownOptions<keyof WebMcpOptions> = {
   names: {
     path: {
-      findProblem: (path) =>
-        typeof path === "string" && URL.parse(path, "http://x")?.pathname === path
-          ? undefined
-          : `is ${show(path)}; use a path such as /webmcp.js`,
+      test: (path) => typeof path === "string" && URL.parse(path, "http://x")?.pathname === path,
+      remedy: "use a path such as /webmcp.js",
     },
     tools: "texts",
   },

@@ -1,7 +1,7 @@
 /**
  * The options of an API.
  */
-import { isPlain, type KnownOptions, show } from "../../core/known_options.ts";
+import { isPlain, type KnownOptions } from "../../core/known_options.ts";
 import type { RequestLimits } from "../http_request.ts";
 import { REQUEST_RULES } from "../http_template.ts";
 import type { ApiOperation } from "./api_operation.ts";
@@ -87,11 +87,10 @@ export interface OpenApiOptions extends Pick<RequestLimits, "maxBytes" | "allowP
 }
 
 const CREDENTIALS = {
-  findProblem: (value: unknown) =>
+  test: (value: unknown) =>
     typeof value === "object" && value !== null && isPlain(value) &&
-      Object.values(value).every((each) => typeof each === "function" || each === false)
-      ? undefined
-      : `is ${show(value)}; it must be an object with a function for each security scheme`,
+    Object.values(value).every((each) => typeof each === "function" || each === false),
+  remedy: "it must be an object with a function for each security scheme",
 };
 
 export const OPTIONS: KnownOptions<keyof OpenApiOptions> = {

@@ -5,7 +5,7 @@ import { type Context, type Handler, type Result, tool, ToolError } from "../../
 import { INVALID_PARAMS, isMcpError, quote } from "../../core/protocol/errors.ts";
 import { INTERNALS, withInternals } from "../../core/internals.ts";
 import { BoundedMap } from "../../core/kit/bounded_map.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { JsonSchema } from "../../core/schema/schema.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import { markRelay } from "../../server/call/relays.ts";
@@ -50,14 +50,14 @@ export interface ToolSearchOptions {
 
 const NAMES: KnownOptions<keyof OwnNames> = { names: { search: true, call: true, callReadOnly: true } };
 
+const MAX_LIMIT = 50;
+
 const OPTIONS: KnownOptions<keyof ToolSearchOptions> = {
   names: {
     always: "texts",
     limit: {
-      findProblem: (limit) =>
-        Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT
-          ? undefined
-          : `is ${show(limit)}; it must be a whole number from 1 to ${MAX_LIMIT}`,
+      test: (limit) => Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= MAX_LIMIT,
+      remedy: `it must be a whole number from 1 to ${MAX_LIMIT}`,
     },
     rank: "function",
     names: NAMES,
@@ -66,7 +66,6 @@ const OPTIONS: KnownOptions<keyof ToolSearchOptions> = {
   hints: { maxResults: "limit", search: "rank" },
 };
 
-const MAX_LIMIT = 50;
 /** Maximum length of a query in characters. */
 const MAX_QUERY = 500;
 

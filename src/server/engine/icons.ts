@@ -29,10 +29,9 @@ export const ICONS: OptionRule = { findProblem };
 
 /** The rule for an option that is the URL of a web page. */
 export const WEB_PAGE: OptionRule = {
-  findProblem: (value) =>
-    value === null || typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
-      ? undefined
-      : `is ${show(value)}; it must be a well-formed http or https URL`,
+  test: (value) =>
+    value === null || typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value),
+  remedy: "it must be a well-formed http or https URL",
 };
 
 /**

@@ -70,9 +70,7 @@ export function layer<Input = unknown, Services = NoServices, State = undefined,
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
-const POSITIVE: OptionRule = {
-  findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
-};
+const POSITIVE: OptionRule = { test: (ms) => typeof ms === "number" && ms > 0, remedy: "it must be a number above 0" };
 
 const STEPS: KnownOptions<keyof AnySteps> = {
   names: {

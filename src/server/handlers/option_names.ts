@@ -1,7 +1,7 @@
 /**
  * The names of options that several kinds of handlers have. Each factory adds its own names.
  */
-import { isPlain, type OptionRule, show } from "../../core/known_options.ts";
+import { isPlain, type OptionRule } from "../../core/known_options.ts";
 import { ICONS } from "../engine/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
@@ -17,10 +17,8 @@ export const HANDLER = {
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 const META: OptionRule = {
-  findProblem: (value) =>
-    value === null || typeof value === "object" && isPlain(value)
-      ? undefined
-      : `is ${show(value)}; it must be a plain object`,
+  test: (value) => value === null || typeof value === "object" && isPlain(value),
+  remedy: "it must be a plain object",
 };
 
 /** Options that clients see in lists. */

@@ -3,7 +3,7 @@
  */
 import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
-import { resolveRef } from "./walker.ts";
+import { listChoices, resolveRef } from "./walker.ts";
 
 /** A form that a client can show, and the check of the user's answer. */
 export interface Form {
@@ -98,12 +98,11 @@ function toField(given: unknown, root: JsonSchema): JsonSchema | string {
 }
 
 /** Returns the choices of a string field. If any choice has a title, returns titles for all choices. */
-function toChoices({ oneOf, anyOf = oneOf, const: only, enum: all = only && [only], enumNames }: JsonSchema) {
-  if (Array.isArray(anyOf) && anyOf.every((one) => typeof one.const === "string")) {
-    return anyOf.some((one) => one.title)
-      ? { oneOf: anyOf.map(({ const: value, title = value }) => ({ const: value, title })) }
-      : { enum: anyOf.map((one) => one.const) };
-  }
-  const texts = Array.isArray(all) && all.every((one) => typeof one === "string") ? { enum: all } : undefined;
-  return texts && enumNames ? { ...texts, enumNames } : texts;
+function toChoices(schema: JsonSchema) {
+  const choices = listChoices(schema);
+  if (!choices?.every(({ value }) => typeof value === "string")) return;
+  const { enumNames } = schema;
+  const hasTitles = !enumNames && choices.some(({ title }) => title);
+  if (hasTitles) return { oneOf: choices.map(({ value, title = value }) => ({ const: value, title })) };
+  return { enum: choices.map(({ value }) => value), ...enumNames ? { enumNames } : {} };
 }

@@ -3,7 +3,7 @@
  * inheritance: a base schema lists its variants, and each variant includes the base schema.
  */
 import { isObject } from "../../core/kit/json.ts";
-import { followRef } from "../../core/schema/walker.ts";
+import { eachSubschema, followRef } from "../../core/schema/walker.ts";
 import type { ApiDocument } from "./document.ts";
 
 /** How a schema applies another schema to the same value: in any case (`all`), or depending on the value (`some`). */
@@ -106,10 +106,7 @@ export class Loops {
 function addEdges(schema: unknown, kind: Kind, edges: Edge[]): void {
   if (!isObject(schema)) return;
   if (typeof schema.$ref === "string") edges.push({ target: schema.$ref, kind });
-  for (const [key, inner] of Object.entries(IN_PLACE)) {
-    const value = schema[key];
-    if (value === undefined) continue;
-    const parts = key === "dependentSchemas" ? Object.values(Object(value)) : [value].flat();
-    for (const part of parts) addEdges(part, inner === "some" ? "some" : kind, edges);
-  }
+  eachSubschema(schema, (part, key) => {
+    if (Object.hasOwn(IN_PLACE, key)) addEdges(part, IN_PLACE[key] === "some" ? "some" : kind, edges);
+  });
 }

@@ -76,7 +76,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
 /**
  * The modules that the CLI can import in addition to its own: published entries, and modules made for the CLI.
  * `src/library.ts` is the entry `.` without starting a program. `src/client/bridge_lines.ts` forwards messages below
- * the level of the public client.
+ * the level of the public client. The CLI reads the schemas of any server like the library.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),

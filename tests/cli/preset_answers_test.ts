@@ -92,3 +92,14 @@ Deno.test("an answer can be any choice of a list, even a choice that contains a 
     sentence("decline", "--answer tags=…"),
   );
 });
+
+Deno.test("an answer can be the title of a choice", () => {
+  const fields = toFields({
+    properties: {
+      old: { type: "string", enum: ["r", "g"], enumNames: ["Red", "Green"] },
+      one: { type: "string", oneOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] },
+      many: { type: "array", items: { anyOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] } },
+    },
+  });
+  assertEquals(fields.map(({ read }) => read("green")), [{ value: "g" }, { value: "g" }, { value: ["g"] }]);
+});

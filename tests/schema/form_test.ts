@@ -38,6 +38,14 @@ Deno.test("form: defaults of all types are kept, from raw JSON Schema and from z
   assertEquals(toForm(zod, place).requestedSchema, { type: "object", properties: expected });
 });
 
+Deno.test("form: keywords beside a reference override the keywords of its target", () => {
+  const $defs = { color: { type: "string", enum: ["r", "g"], title: "Any color" } };
+  const raw = { type: "object", properties: { c: { title: "Your color", $ref: "#/$defs/color" } }, $defs };
+  assertEquals(toForm(raw, place).requestedSchema.properties, {
+    c: { type: "string", enum: ["r", "g"], title: "Your color" },
+  });
+});
+
 Deno.test("form: choices of all kinds are kept, from raw JSON Schema and from zod", () => {
   const titled = [
     { const: "value1", title: "First Option" },

@@ -1,7 +1,6 @@
-// Counts the calls of functions of `src`, with the precise coverage of V8: per plain request, per answer to a question
-// that reaches the waiting call through a store, and per start of a task with the request that gets its result. The
-// counts vary by a few calls, because timers run. With the name of a workload, also lists the functions that are called
-// most:
+// Counts the calls of functions of `src`, with the precise coverage of V8: per plain request, per call with a question
+// whose answer reaches it through a store, and per start of a task with the request that gets its result. The counts vary
+// by a few calls, because timers run. With the name of a workload, also lists the functions that are called most:
 //
 //   deno run -A --no-check bench/function_calls.ts [plain|answer|task]
 import { Session } from "node:inspector/promises";

@@ -32,8 +32,7 @@ const DEFAULT_BYTES = 512 * 1024 * 1024;
 const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, leaseMs: true, clock: true } };
 
 /**
- * Creates a store in the memory of this process. Its operations are synchronous. Several servers in the process can
- * share the store.
+ * Creates a store in the memory of this process. Several servers in the process can share the store.
  *
  * ```ts
  * import { memoryStore } from "@x/mcp/stores";

@@ -29,7 +29,6 @@ import type {
   TopicListener,
 } from "../server/engine/store.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
-import { startResponseTimer } from "../core/kit/timer.ts";
 import { toBusy } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import { isWithin } from "../core/protocol/weight.ts";
@@ -133,25 +132,23 @@ export interface OperationHost {
   onRecovery(operation: string): void;
 }
 
-type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
-
-/** An operation that is about to start. */
-interface Starting<T> {
-  readonly user: StoreUser;
-  readonly operation: string;
-  readonly run: Operation<T>;
-  /** The slots of which the operation takes one. `undefined` for an operation of the process. */
-  readonly slots?: Slots;
-  /** Whether the operation has already taken a slot. */
-  readonly hasSlot?: boolean;
-  /** Whether this is the first operation of a client's request, which is refused if there is no room. */
-  readonly isFirst?: boolean;
+/** An operation on an engine, and the check of what the engine's method returns. */
+interface Operation<T, R> {
+  readonly run: (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
+  readonly read: (result: T) => R;
 }
 
-/** An operation of a client that is about to start. */
-type StartingInSlot<T> = Starting<T> & Required<Pick<Starting<T>, "slots" | "isFirst">>;
+/** An operation that has begun with an attempt. */
+interface Started<R> {
+  readonly user: StoreUser;
+  readonly operation: string;
+  readonly controller: AbortController;
+  /** The first attempt. Set if the engine was already connected when the operation started. */
+  readonly first?: Promise<R>;
+  readonly attempt: (engine: StoreEngine) => Promise<R>;
+}
 
-/** The operations of a store. An operation returns synchronously if the engine's method returns synchronously. */
+/** The operations of a store. Each has a timeout of `timeoutMs`, unless the engine's method returns synchronously. */
 export class Operations {
   readonly #options: OperationOptions;
   readonly #host: OperationHost;
@@ -159,9 +156,9 @@ export class Operations {
   readonly #topics: Topics;
   /** The slots for the clients of each server that uses the store. */
   readonly #slots = new WeakMap<Pot, Slots>();
-  /** For each operation in progress, a function that ends it with an error. */
+  /** The operations in progress. */
   // Bound: the option `pending`, and `store.operations`.
-  readonly #running = new Set<(error: Error) => void>();
+  readonly #running = new Set<AbortController>();
   /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
   #subscribed = 0;
@@ -192,19 +189,18 @@ export class Operations {
     }, options.pollMs);
   }
 
-  get(user: StoreUser, key: string): Awaitable<StoredValue | undefined> {
+  get(user: StoreUser, key: string): Promise<StoredValue | undefined> {
     checkKey("get", key);
-    return this.#run(user, "get", (engine, options) => then(engine.get(key, options), readStored));
+    return this.#run(user, "get", { run: (engine, options) => engine.get(key, options), read: readStored });
   }
 
   /** Reads several values as one operation. Returns them in the order of the keys. */
-  getAll(user: StoreUser, keys: readonly string[]): Awaitable<readonly (StoredValue | undefined)[]> {
+  getAll(user: StoreUser, keys: readonly string[]): Promise<readonly (StoredValue | undefined)[]> {
     for (const key of keys) checkKey("get", key);
-    return this.#run(
-      user,
-      "get",
-      (engine, options) => then(getAll(engine, keys, options), (found) => found.map(readStored)),
-    );
+    return this.#run(user, "get", {
+      run: (engine, options) => getAll(engine, keys, options),
+      read: (found) => found.map(readStored),
+    });
   }
 
   set(
@@ -212,43 +208,41 @@ export class Operations {
     key: string,
     value: string,
     { ttlMs, version, token = toToken() }: SetOptions,
-  ): Awaitable<string | undefined> {
+  ): Promise<string | undefined> {
     checkKey("set", key);
     checkToken("set", token);
     this.#checkValue("set", value);
     // If the response is lost, the store retries the operation with the same token, so that the retry does not conflict
     // with the first attempt.
     const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
-    return this.#run(user, "set", (engine, options) => {
-      checkSize("set", value, engine);
+    return this.#run(user, "set", {
+      run(engine, options) {
+        checkSize("set", value, engine);
+        return engine.set(key, value, { ...write, ...options });
+      },
       // Require a boolean, because a result object from a database, such as `{ changes: 0 }`, would count as true.
-      return then(
-        engine.set(key, value, { ...write, ...options }),
-        (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
-      );
+      read: (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
     });
   }
 
-  delete(user: StoreUser, key: string, { version }: DeleteOptions = {}): Awaitable<boolean> {
+  delete(user: StoreUser, key: string, { version }: DeleteOptions = {}): Promise<boolean> {
     checkKey("delete", key);
-    return this.#run(user, "delete", (engine, options) =>
-      then(
-        engine.delete(key, { version, ...options }),
-        (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"),
-      ));
+    return this.#run(user, "delete", {
+      run: (engine, options) => engine.delete(key, { version, ...options }),
+      read: (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"),
+    });
   }
 
-  list(user: StoreUser, prefix: string, { after = "", limit }: ListOptions): Awaitable<readonly StoredEntry[]> {
+  list(user: StoreUser, prefix: string, { after = "", limit }: ListOptions): Promise<readonly StoredEntry[]> {
     if (prefix !== "") checkKey("list", prefix);
     if (after !== "") checkKey("list", after);
     if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
       throw new RangeError(`Cannot list: limit is ${show(limit)}; use an integer from 1 to ${LIST_VALUES}`);
     }
-    return this.#run(
-      user,
-      "list",
-      (engine, options) => then(engine.list(prefix, { after, limit, ...options }), readList),
-    );
+    return this.#run(user, "list", {
+      run: (engine, options) => engine.list(prefix, { after, limit, ...options }),
+      read: readList,
+    });
   }
 
   append(
@@ -256,7 +250,7 @@ export class Operations {
     log: string,
     value: string,
     { ttlMs, max, token = toToken() }: AppendOptions,
-  ): Awaitable<number> {
+  ): Promise<number> {
     checkKey("append", log);
     checkToken("append", token);
     this.#checkValue("append", value);
@@ -267,13 +261,16 @@ export class Operations {
       );
     }
     const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
-    return this.#run(user, "append", (engine, options) => {
-      checkSize("append", value, engine);
-      return then(engine.append(log, value, { ...write, ...options }), readId);
+    return this.#run(user, "append", {
+      run(engine, options) {
+        checkSize("append", value, engine);
+        return engine.append(log, value, { ...write, ...options });
+      },
+      read: readId,
     });
   }
 
-  read(user: StoreUser, log: string, { after = 0, limit }: ReadOptions): Awaitable<LogPage> {
+  read(user: StoreUser, log: string, { after = 0, limit }: ReadOptions): Promise<LogPage> {
     checkKey("read", log);
     checkId("read", after);
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
@@ -282,34 +279,36 @@ export class Operations {
     return this.#read(user, log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
   }
 
-  trim(user: StoreUser, log: string, before: number): Awaitable<void> {
+  trim(user: StoreUser, log: string, before: number): Promise<void> {
     checkKey("trim", log);
     checkId("trim", before);
-    return this.#run(user, "trim", (engine, options) => then(engine.trim(log, before, options), () => {}));
+    return this.#run(user, "trim", {
+      run: (engine, options) => engine.trim(log, before, options),
+      read: () => {},
+    });
   }
 
-  #heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined> {
+  async #heads(topics: readonly string[]): Promise<readonly LogHead[] | undefined> {
     const { engine } = this.#connection;
     // Without this check, an engine without `heads` would seem to have responded.
     if (engine && !engine.heads) return;
-    return this.#run(
-      TOPICS,
-      "read",
-      (engine, options) => engine.heads && then(engine.heads(topics, options), (heads) => readHeads(heads, topics)),
-    );
+    return await this.#run(TOPICS, "read", {
+      run: (engine, options) => engine.heads?.(topics, options),
+      read: (heads) => heads && readHeads(heads, topics),
+    });
   }
 
-  publish(user: StoreUser, topic: string, text: string): Awaitable<void> {
+  async publish(user: StoreUser, topic: string, text: string): Promise<void> {
     const max = Math.min(TOPIC.max, this.#options.logEntries);
-    return then(this.append(user, topic, text, { ttlMs: TOPIC.ttlMs, max }), () => {});
+    await this.append(user, topic, text, { ttlMs: TOPIC.ttlMs, max });
   }
 
-  subscribe(
+  async subscribe(
     user: StoreUser,
     topic: string,
     listener: TopicListener,
     options: SubscribeOptions = {},
-  ): Awaitable<() => void> {
+  ): Promise<() => void> {
     checkKey("subscribe", topic);
     const { after, epoch } = options;
     if (after !== undefined) checkId("subscribe", after);
@@ -329,15 +328,11 @@ export class Operations {
     try {
       // Start listening before the first read. Otherwise the store could miss an entry that is written between the two
       // steps.
-      const started = then(this.#topics.listen(), () => {
-        if (!isOver) this.#topics.add(topic, subscription);
-        return then(after === undefined ? this.read(user, topic, { limit: 0 }) : { last: after, epoch }, (place) => {
-          subscription.start(place, { isCurrent: after === undefined });
-          return stop;
-        });
-      });
-      if (started instanceof Promise) started.catch(stop);
-      return started;
+      await this.#topics.listen();
+      this.#topics.add(topic, subscription);
+      const place = after === undefined ? await this.read(user, topic, { limit: 0 }) : { last: after, epoch };
+      subscription.start(place, { isCurrent: after === undefined });
+      return stop;
     } catch (error) {
       stop();
       throw error;
@@ -347,7 +342,8 @@ export class Operations {
   /** Closes the engine. `before` may use the engine for the last time. */
   async close(before: (engine: StoreEngine, options: EngineOptions) => Awaitable<unknown>): Promise<void> {
     this.#isClosed = true;
-    for (const end of [...this.#running]) end(new Error("Cannot finish the operation: the store was closed"));
+    const error = new Error("Cannot finish the operation: the store was closed");
+    for (const running of this.#running) running.abort(error);
     const controller = new AbortController();
     const { engine, isLost } = this.#connection;
     const prepare = async () => void (engine && !isLost && await before(engine, { signal: controller.signal }));
@@ -390,69 +386,91 @@ export class Operations {
     return account.pot({ name: "store.subscriptions", total, share, shareName: "connections.streamsPerClient" });
   }
 
-  #read(user: StoreUser, log: string, read: ReadOptions): Awaitable<LogPage> {
-    return this.#run(user, "read", (engine, options) => then(engine.read(log, { ...read, ...options }), readPage));
+  #read(user: StoreUser, log: string, read: ReadOptions): Promise<LogPage> {
+    return this.#run(user, "read", {
+      run: (engine, options) => engine.read(log, { ...read, ...options }),
+      read: readPage,
+    });
   }
 
-  #listen(
+  async #listen(
     onRing: (log: string) => void,
     onLost: (error?: unknown) => void,
-  ): Awaitable<(() => void) | undefined> {
+  ): Promise<(() => void) | undefined> {
     let started: Awaitable<(() => void) | undefined>;
-    const listening = this.#run(SERVER, "listen", (engine) => started = engine.listen?.(onRing, onLost));
-    if (!(listening instanceof Promise)) return listening;
-    return listening.catch((error) => {
+    try {
+      return await this.#run(SERVER, "listen", {
+        run: (engine) => started = engine.listen?.(onRing, onLost),
+        read: (stop) => stop,
+      });
+    } catch (error) {
       // Stop a listener that starts only after the timeout, because no other code would stop it.
       Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
-    });
+    }
   }
 
   /** Tests whether the engine responds to the process, after operations of clients have failed. */
   async #test(): Promise<boolean> {
     try {
       // Use the right of the lease, so that neither the limit nor the circuit of the process refuses the test.
-      await this.#run(LEASE, "get", (engine, options) => then(engine.get(TEST_KEY, options), () => {}));
+      await this.#run(LEASE, "get", { run: (engine, options) => engine.get(TEST_KEY, options), read: () => {} });
       return true;
     } catch {
       return false;
     }
   }
 
-  // Runs an operation. If the engine returns synchronously, returns the result synchronously. Otherwise the operation
-  // has a timeout of `timeoutMs`, which starts when the operation has a slot.
-  #run<T>(user: StoreUser, operation: string, run: Operation<T>): Awaitable<T> {
-    if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
-    const { account, limits } = user;
-    if (!account || !limits) return this.#start({ user, operation, run });
-    const slots = this.#toSlots(account, limits);
-    const isFirst = !user.hasBegun;
-    user.hasBegun = true;
-    const starting = { user, operation, run, slots, isFirst };
-    return slots.isFree(account) ? this.#start(starting) : this.#runLater(account, starting);
-  }
-
   // A client that has used up its share can only delay itself, and fills only its own queue. Six clients can use up all
   // slots but the reserve; then each client waits for one operation of each other waiting client.
-  #runLater<T>(account: Account, starting: StartingInSlot<T>): Promise<T> {
-    const { user, slots, isFirst } = starting;
-    const turn = slots.wait(account, isFirst);
-    if (turn) return this.#startLater(turn, account, starting);
-    user.hasBegun = false;
-    throw toBusy("use the store: the client has too many operations in progress", "store.operations");
+  async #run<T, R>(user: StoreUser, operation: string, { run, read }: Operation<T, R>): Promise<R> {
+    this.#requireOpen(operation);
+    const { account, limits, own } = user;
+    const client = account && limits && { account, slots: this.#toSlots(account, limits) };
+    const isFirst = !user.hasBegun;
+    user.hasBegun = true;
+    let hasSlot = false;
+    if (client && !client.slots.isFree(client.account)) {
+      const turn = client.slots.wait(client.account, isFirst);
+      user.hasBegun = turn !== undefined;
+      if (!turn) throw toBusy("use the store: the client has too many operations in progress", "store.operations");
+      await turn;
+      hasSlot = true;
+    }
+    try {
+      this.#requireOpen(operation);
+      this.#requireRoom(user, operation, isFirst);
+      if (own !== "lease") this.#connection.admit(operation, toSide(user));
+      const controller = new AbortController();
+      const { signal } = controller;
+      let first: Promise<R> | undefined;
+      try {
+        const engine = this.#connection.open();
+        if (!(engine instanceof Promise)) {
+          const result = run(engine, { signal });
+          // Fast path: a synchronous result needs no slot and no timer.
+          if (!isPromiseLike(result)) {
+            const value = read(result);
+            this.#succeed(engine, operation);
+            return value;
+          }
+          first = Promise.resolve(result).then(read);
+        }
+      } catch (error) {
+        if (isFinal(error)) throw error;
+        first = Promise.reject(error);
+      }
+      if (!hasSlot) client?.slots.acquire(client.account);
+      hasSlot = true;
+      const attempt = async (engine: StoreEngine) => read(await run(engine, { signal }));
+      return await this.#finish({ user, operation, controller, first, attempt });
+    } finally {
+      if (hasSlot) client?.slots.give(client.account);
+    }
   }
 
-  async #startLater<T>(turn: Promise<void>, account: Account, starting: StartingInSlot<T>): Promise<T> {
-    await turn;
-    let result;
-    try {
-      if (this.#isClosed) throw new Error(`Cannot ${starting.operation}: the store is closed`);
-      result = this.#start({ ...starting, hasSlot: true });
-    } finally {
-      // An operation that is still in progress releases its slot when it ends.
-      if (!isPromiseLike(result)) starting.slots.give(account);
-    }
-    return await result;
+  #requireOpen(operation: string): void {
+    if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
   }
 
   #toSlots(account: Account, { store, calls }: Bounds): Slots {
@@ -471,7 +489,7 @@ export class Operations {
 
   // Throws if too many operations are in progress. Several servers with one store, or the author's code in many calls,
   // can use up `pending`, except for the operations that are reserved for the process.
-  #requireRoom({ user: { own }, operation, isFirst }: Starting<unknown>): void {
+  #requireRoom({ own }: StoreUser, operation: string, isFirst: boolean): void {
     if (own === "lease" || own === "topics") return;
     const { pending } = this.#options;
     const max = own === "server" ? pending : pending - toReserved(pending);
@@ -487,11 +505,7 @@ export class Operations {
     this.#host.onRecovery(operation);
   }
 
-  #fail(
-    engine: StoreEngine | undefined,
-    { user, operation }: Pick<Starting<unknown>, "user" | "operation">,
-    error: Error,
-  ): void {
+  #fail(engine: StoreEngine | undefined, { user, operation }: Started<unknown>, error: Error): void {
     this.#connection.fail(engine, toSide(user));
     // `onListening` reports a listener that cannot start, because the store works without a listener.
     if (operation === "listen" || this.#isClosed) return;
@@ -499,91 +513,53 @@ export class Operations {
     this.#host.onFailure(operation, error);
   }
 
-  #start<T>(starting: Starting<T>): Awaitable<T> {
-    const { user, operation, run } = starting;
-    this.#requireRoom(starting);
-    if (user.own !== "lease") this.#connection.admit(operation, toSide(user));
-    const controller = new AbortController();
-    let first: Promise<T> | undefined;
-    try {
-      const engine = this.#connection.open();
-      if (!(engine instanceof Promise)) {
-        const result = run(engine, { signal: controller.signal });
-        if (!isPromiseLike(result)) {
-          this.#succeed(engine, operation);
-          return result;
-        }
-        first = Promise.resolve(result);
-      }
-    } catch (error) {
-      if (isFinal(error)) throw error;
-      first = Promise.reject(error);
-    }
-    return this.#withDeadline(starting, { controller, first });
-  }
-
-  #withDeadline<T>(
-    { user, operation, run, slots, hasSlot }: Starting<T>,
-    { controller, first }: Started<T>,
-  ): Promise<T> {
-    const { timeoutMs } = this.#options;
-    const { account, own } = user;
-    const isCounted = own !== "topics";
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
+  // Repeats the operation until it succeeds or `timeoutMs` are over.
+  async #finish<R>(started: Started<R>): Promise<R> {
+    const { user, operation, controller, first } = started;
+    const { signal } = controller;
+    const { timeoutMs: ms } = this.#options;
+    const isCounted = user.own !== "topics";
     /** The engine of the current attempt. `undefined` until the attempt has connected. */
     let engine: StoreEngine | undefined = first && this.#connection.engine;
-    let isPending = true;
-    const settle = () => {
-      isPending = false;
-      stop();
-      this.#running.delete(end);
-      if (isCounted) this.#pending--;
-      if (account) slots?.give(account);
-    };
-    const end = (error: Error) => {
-      settle();
-      controller.abort(error);
-      reject(error);
-    };
     /** The error of the last attempt. Missing until an attempt has failed. */
     const failed: { cause?: unknown } = {};
-    const fail = (end: (error: Error) => void) => {
+    const fail = () => {
       const problem = "cause" in failed
         ? "the store's engine has failed; see the cause"
-        : `the store did not respond within ${timeoutMs} ms (timeoutMs)`;
+        : `the store did not respond within ${ms} ms (timeoutMs)`;
       const error = new Error(`Cannot ${operation}: ${problem}`, failed);
-      this.#fail(engine, { user, operation }, error);
-      end(error);
+      this.#fail(engine, started, error);
+      return error;
     };
-    const stop = startResponseTimer(timeoutMs, () => fail(end));
-    if (isCounted) this.#pending++;
-    if (account && !hasSlot) slots?.acquire(account);
-    this.#running.add(end);
     const attempt = async () => {
       engine = undefined;
       engine = await this.#connection.open();
-      if (!isPending) throw new Error("the operation has already ended");
-      return await run(engine, { signal: controller.signal });
+      signal.throwIfAborted();
+      return await started.attempt(engine);
     };
     const onError = (cause: unknown) => void (failed.cause = cause);
-    repeat(attempt, { first, onError, isWanted: (error) => isPending && !isFinal(error) }).then(
-      (value) => {
-        if (!isPending) return;
-        settle();
-        this.#succeed(engine, operation);
-        resolve(value);
-      },
-      (cause) => {
-        if (!isPending) return;
-        settle();
-        // Do not count a final error as a failure of the connection, because the engine has responded: the operation
-        // can never succeed.
-        if (isFinal(cause)) return reject(cause);
-        failed.cause = cause;
-        fail(reject);
-      },
-    );
-    return promise;
+    const isWanted = (error?: unknown) => !signal.aborted && !isFinal(error);
+    if (isCounted) this.#pending++;
+    this.#running.add(controller);
+    try {
+      const work = repeat(attempt, { first, onError, isWanted });
+      const onTimeout = () => {
+        controller.abort(fail());
+        throw signal.reason;
+      };
+      const value = await deadline(work, { ms, onTimeout, signal });
+      this.#succeed(engine, operation);
+      return value;
+    } catch (cause) {
+      // Do not count a final error as a failure of the connection, because the engine has responded: the operation can
+      // never succeed.
+      if (!isWanted(cause)) throw cause;
+      failed.cause = cause;
+      throw fail();
+    } finally {
+      if (isCounted) this.#pending--;
+      this.#running.delete(controller);
+    }
   }
 
   #checkValue(operation: string, value: string): void {
@@ -594,13 +570,6 @@ export class Operations {
       `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store (valueBytes)`,
     );
   }
-}
-
-/** An operation whose result is not available synchronously. */
-interface Started<T> {
-  readonly controller: AbortController;
-  /** The first attempt. Set if the engine was already connected when the operation started. */
-  readonly first?: Promise<T>;
 }
 
 /** A key without a value. Reading it shows whether the engine responds. */
@@ -647,10 +616,6 @@ async function repeat<T>(
 // Tests whether a working engine has rejected the operation, so that a retry would fail too.
 function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
-}
-
-function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
-  return isPromiseLike(value) ? Promise.resolve(value).then(next) : next(value);
 }
 
 // Copies only the known properties, because a database row may have other properties. Requires a version, because

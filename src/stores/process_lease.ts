@@ -3,7 +3,7 @@
  * processes that this process has ended.
  */
 import type { Clock } from "../core/timers.ts";
-import type { Awaitable, StoredValue } from "../server/engine/store.ts";
+import type { StoredValue } from "../server/engine/store.ts";
 import { toBase64Url } from "../core/kit/base64.ts";
 import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { type Operations, User } from "./operations.ts";
@@ -124,20 +124,17 @@ export class ProcessLease {
     return release;
   }
 
-  confirm(): Awaitable<number> {
-    if (this.#isCertain()) return this.#term;
-    return this.#confirm();
-  }
-
-  async #confirm(): Promise<number> {
-    for (let left = ATTEMPTS; left; left--) {
+  async confirm(): Promise<number> {
+    // A write that has taken long leaves too little time.
+    for (let left = ATTEMPTS; !this.#isCertain(); left--) {
+      if (!left) {
+        throw new Error(
+          `Cannot hold the lease: in all ${ATTEMPTS} attempts, the write took longer than the lease; raise leaseMs`,
+        );
+      }
       await this.#write();
-      // A write that has taken long leaves too little time.
-      if (this.#isCertain()) return this.#term;
     }
-    throw new Error(
-      `Cannot hold the lease: in all ${ATTEMPTS} attempts, the write took longer than the lease; raise leaseMs`,
-    );
+    return this.#term;
   }
 
   /**

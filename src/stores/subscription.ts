@@ -1,18 +1,11 @@
 /**
  * Reads new entries of a topic, and passes them to a listener.
  */
-import type {
-  Awaitable,
-  LogHead,
-  LogPage,
-  ReadOptions,
-  SubscribeOptions,
-  TopicListener,
-} from "../server/engine/store.ts";
+import type { LogHead, LogPage, ReadOptions, SubscribeOptions, TopicListener } from "../server/engine/store.ts";
 import { PageSize } from "./page_size.ts";
 
 /** Reads entries of a topic. */
-export type ReadTopic = (options: ReadOptions) => Awaitable<LogPage>;
+export type ReadTopic = (options: ReadOptions) => Promise<LogPage>;
 
 /** A subscription to a topic. Keeps the id of the last entry that its listener has received. */
 export class Subscription {
@@ -64,65 +57,38 @@ export class Subscription {
   }
 
   /** Reads new entries. If a read is in progress, another read follows it. */
-  pull(): Awaitable<void> {
+  async pull(): Promise<void> {
     this.#isRung = true;
     if (!this.#isStarted || this.#isReading) return;
     this.#isReading = true;
-    return this.#readAll();
-  }
-
-  // If a read fails, the next poll reads the topic again, with a smaller page.
-  #readAll(): Awaitable<void> {
     try {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
-        const page = this.#read({ after: this.#last, limit: this.#page.size });
-        // catch() also handles the error that an invalid page from the engine causes.
-        if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#fail());
-        this.#receive(page);
+        this.#receive(await this.#read({ after: this.#last, limit: this.#page.size }));
       }
     } catch {
-      // The store is closed or lost; the topic is read again at the next interval.
-    }
-    this.#finish();
-  }
-
-  #continue(page: LogPage): Awaitable<void> {
-    this.#receive(page);
-    return this.#readAll();
-  }
-
-  #receive(page: LogPage): void {
-    if (page.entries.length) this.#page.succeed(page.entries.reduce((sum, { value }) => sum + value.length, 0));
-    this.#failures = 0;
-    this.#receivePage(page);
-  }
-
-  async #fail(): Promise<void> {
-    try {
+      // The next poll reads the topic again, with a smaller page.
       if (!this.#page.fail() && !this.#isOver) await this.#skipUnreadable();
-    } catch {
-      // The engine does not respond, so the size of the entry is not the reason.
+    } finally {
+      this.#isReading = false;
     }
-    this.#finish();
   }
 
   // Skip an entry that cannot be read although the engine responds. Otherwise no later entry would ever be read.
   async #skipUnreadable(): Promise<void> {
-    const { last } = await this.#read({ after: this.#last, limit: 0 });
-    if (this.#isOver || last <= this.#last || ++this.#failures < SKIPPED_AFTER) return;
+    // If the engine does not respond, the size of the entry is not the reason.
+    const head = await this.#read({ after: this.#last, limit: 0 }).catch(() => {});
+    if (!head || this.#isOver || head.last <= this.#last || ++this.#failures < SKIPPED_AFTER) return;
     this.#failures = 0;
     this.#last++;
-    callListener(() => this.#onGap?.(last));
+    callListener(() => this.#onGap?.(head.last));
   }
 
-  #finish(): void {
-    this.#isReading = false;
-  }
-
-  #receivePage(page: LogPage): void {
-    if (this.#isOver) return;
+  #receive(page: LogPage): void {
     const { entries, first, last, epoch } = page;
+    if (entries.length) this.#page.succeed(entries.reduce((sum, { value }) => sum + value.length, 0));
+    this.#failures = 0;
+    if (this.#isOver) return;
     if (this.#isLost(page)) {
       // The log was lost or replaced, so read the log from its start. Do so immediately only once, because a faulty
       // engine may return another epoch on each read. After that, the next poll reads the topic again.

@@ -3,18 +3,18 @@
  * report an entry.
  */
 import { systemClock } from "../core/timers.ts";
-import type { Awaitable, LogHead } from "../server/engine/store.ts";
+import type { LogHead } from "../server/engine/store.ts";
 import type { Subscription } from "./subscription.ts";
 
 /** The store operations that topics need. These operations do not count towards the limit `pending`. */
 export interface TopicSource {
   /** Returns the state of each topic, or `undefined` if the engine has no `heads`. */
-  heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined>;
+  heads(topics: readonly string[]): Promise<readonly LogHead[] | undefined>;
   /**
    * Starts the engine's listener. Returns a function that stops the listener, or `undefined` if the engine has no
    * `listen`.
    */
-  listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
+  listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Promise<(() => void) | undefined>;
   /** Returns whether operations currently fail without reaching the engine. */
   isLost(): boolean;
   /**
@@ -47,6 +47,8 @@ export class Topics {
   /** Subscriptions whose topic must be read, as soon as fewer than `MAX_READS` reads are in progress. */
   readonly #waiting = new Set<Subscription>();
   #reads = 0;
+  /** Number of topics that were read since other work of the event loop could run. */
+  #row = 0;
   #stopTurn?: () => void;
   #stopPolling?: () => void;
   #isComparing = false;
@@ -64,18 +66,10 @@ export class Topics {
     this.#chosenMs = pollMs;
   }
 
-  /** Starts the listener, unless a listener already exists. Throws or rejects if the listener cannot be started. */
-  listen(): Awaitable<void> {
-    if (this.#listener) return this.#listener.started;
-    const listener: Listener = { started: undefined };
-    this.#listener = listener;
-    try {
-      listener.started = this.#start(listener);
-      return listener.started;
-    } catch (error) {
-      this.#forget(listener);
-      throw error;
-    }
+  /** Starts the listener, unless a listener already exists. Rejects if the listener cannot be started. */
+  listen(): Promise<void> {
+    const listener: Listener = this.#listener ??= {};
+    return listener.started ??= this.#start(listener);
   }
 
   /** Adds a subscription, whose topic is then read regularly. */
@@ -115,7 +109,7 @@ export class Topics {
     if (listener) await stopListener(listener);
   }
 
-  #start(listener: Listener): Awaitable<void> {
+  async #start(listener: Listener): Promise<void> {
     const ring = (log: string) => {
       if (this.#listener === listener) { for (const each of this.#subscriptions.get(log) ?? []) this.#pull(each); }
     };
@@ -125,19 +119,15 @@ export class Topics {
       this.#source.onListening("lost", error);
       this.#dropListener(listener);
     };
-    const stop = this.#source.listen(ring, onLost);
-    if (!(stop instanceof Promise)) return this.#use(listener, stop);
-    return stop.then((stop) => this.#use(listener, stop), (error) => {
+    try {
+      listener.stop = await this.#source.listen(ring, onLost);
+    } catch (error) {
       this.#forget(listener);
       throw error;
-    });
-  }
-
-  #use(listener: Listener, stop: (() => void) | undefined): void {
+    }
     // Stop this listener if the engine was replaced or the store was closed while the listener started.
-    listener.stop = stop;
     if (this.#listener !== listener) return void stopListener(listener);
-    listener.pollMs = stop ? LISTEN_POLL_MS : POLL_MS;
+    listener.pollMs = listener.stop ? LISTEN_POLL_MS : POLL_MS;
     if (!this.#isLost) return;
     this.#isLost = false;
     this.#source.onListening("back");
@@ -183,8 +173,7 @@ export class Topics {
 
   #listenAgain(): void {
     this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
-    const listen = async () => await this.listen();
-    listen().then(() => this.#pullAll(), () => {});
+    this.listen().then(() => this.#pullAll(), () => {});
   }
 
   // Compares the topics in slices, so that thousands of topics do not delay other store operations.
@@ -218,24 +207,23 @@ export class Topics {
   }
 
   #pullWaiting(): void {
-    let row = 0;
     for (const subscription of this.#waiting) {
       if (this.#reads >= MAX_READS || this.#isClosed) return;
-      if (++row > MAX_IN_ROW) return this.#continueLater();
+      if (++this.#row > MAX_IN_ROW) return this.#continueLater();
       this.#waiting.delete(subscription);
-      const done = subscription.pull();
-      if (!(done instanceof Promise)) continue;
       this.#reads++;
-      done.finally(() => {
+      subscription.pull().finally(() => {
         this.#reads--;
         this.#pullWaiting();
       });
     }
+    this.#row = 0;
   }
 
   #continueLater(): void {
     this.#stopTurn ??= systemClock.start(() => {
       this.#stopTurn = undefined;
+      this.#row = 0;
       this.#pullWaiting();
     }, 0);
   }
@@ -252,7 +240,7 @@ async function stopListener({ stop }: Listener): Promise<void> {
 
 /** A listener of the engine. `started` settles when the listener has started. */
 interface Listener {
-  started: Awaitable<void>;
+  started?: Promise<void>;
   stop?: () => void;
   pollMs?: number;
 }

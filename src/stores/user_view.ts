@@ -5,7 +5,6 @@ import type { Account } from "../server/capacity/account.ts";
 import type { Bounds } from "../server/capacity/limits.ts";
 import type {
   AppendOptions,
-  Awaitable,
   DeleteOptions,
   Lease,
   ListOptions,
@@ -18,7 +17,6 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../server/engine/store.ts";
-import { isPromiseLike } from "../core/protocol/promises.ts";
 import { type Operations, type OwnUse, type StoreUser, User } from "./operations.ts";
 import type { ProcessLease } from "./process_lease.ts";
 
@@ -45,39 +43,39 @@ export class UserView extends User implements StoreView {
     return this.#lease ??= new UserLease(this.#parts, this);
   }
 
-  get(key: string): Awaitable<StoredValue | undefined> {
+  get(key: string): Promise<StoredValue | undefined> {
     return this.#parts.operations.get(this, key);
   }
 
-  set(key: string, value: string, options: SetOptions): Awaitable<string | undefined> {
+  set(key: string, value: string, options: SetOptions): Promise<string | undefined> {
     return this.#parts.operations.set(this, key, value, options);
   }
 
-  delete(key: string, options?: DeleteOptions): Awaitable<boolean> {
+  delete(key: string, options?: DeleteOptions): Promise<boolean> {
     return this.#parts.operations.delete(this, key, options);
   }
 
-  list(prefix: string, options: ListOptions): Awaitable<readonly StoredEntry[]> {
+  list(prefix: string, options: ListOptions): Promise<readonly StoredEntry[]> {
     return this.#parts.operations.list(this, prefix, options);
   }
 
-  append(log: string, value: string, options: AppendOptions): Awaitable<number> {
+  append(log: string, value: string, options: AppendOptions): Promise<number> {
     return this.#parts.operations.append(this, log, value, options);
   }
 
-  read(log: string, options: ReadOptions): Awaitable<LogPage> {
+  read(log: string, options: ReadOptions): Promise<LogPage> {
     return this.#parts.operations.read(this, log, options);
   }
 
-  trim(log: string, before: number): Awaitable<void> {
+  trim(log: string, before: number): Promise<void> {
     return this.#parts.operations.trim(this, log, before);
   }
 
-  publish(topic: string, text: string): Awaitable<void> {
+  publish(topic: string, text: string): Promise<void> {
     return this.#parts.operations.publish(this, topic, text);
   }
 
-  subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void> {
+  subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Promise<() => void> {
     return this.#parts.operations.subscribe(this, topic, listener, options);
   }
 }
@@ -108,13 +106,11 @@ export class UserLease implements Lease {
     return this.#parts.lease.hold();
   }
 
-  confirm(): Awaitable<number> {
+  confirm(): Promise<number> {
     return this.#parts.lease.confirm();
   }
 
-  isHeld(id: string): Awaitable<boolean> {
-    const found = this.#parts.operations.get(this.#user, id);
-    const judge = (found: StoredValue | undefined) => this.#parts.lease.isHeld(id, found);
-    return isPromiseLike(found) ? Promise.resolve(found).then(judge) : judge(found);
+  async isHeld(id: string): Promise<boolean> {
+    return this.#parts.lease.isHeld(id, await this.#parts.operations.get(this.#user, id));
   }
 }

@@ -406,7 +406,7 @@ Deno.test("while requests of a client wait for a slow store, leases are renewed,
   for (let renewals = 0; renewals < 6; renewals++) {
     const known = lease.heldUntil;
     await until(async () => {
-      assert(shared.get(lease.id));
+      assert(await shared.get(lease.id));
       await clock.advance(10);
       return lease.heldUntil > known;
     }, "a renewal");

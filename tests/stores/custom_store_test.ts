@@ -142,15 +142,15 @@ Deno.test("every call of close waits until the engine is closed", async () => {
   assertEquals(isClosed, true);
 });
 
-Deno.test("a value that expires while it is being replaced does not free its bytes twice", () => {
+Deno.test("a value that expires while it is being replaced does not free its bytes twice", async () => {
   let now = 0;
   let isRunning = false;
   // The clock advances on each read.
   const store = memoryStore({ bytes: 2600, clock: { ...fakeClock(), now: () => isRunning ? now++ : now } });
-  const write = (length: number) => store.set("first", "x".repeat(length), { ttlMs: 10 });
-  write(500);
+  const write = async (length: number) => await store.set("first", "x".repeat(length), { ttlMs: 10 });
+  await write(500);
   [now, isRunning] = [9, true];
-  assertThrows(() => write(1300), Error, sentence("2600"));
+  await assertRejects(() => write(1300), Error, sentence("2600"));
 });
 
 Deno.test("a truthy engine result other than true does not count as a successful write", async () => {

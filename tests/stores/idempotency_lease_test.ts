@@ -85,5 +85,5 @@ Deno.test("a handler starts after its instance has its lease again, if no other 
   open();
   assertEquals(textOf(await first), "paid by a");
   assertEquals(runs, ["a"]);
-  assert(shared.get(a.store.lease.id));
+  assert(await shared.get(a.store.lease.id));
 });

@@ -81,7 +81,7 @@ for (const [what, change] of Object.entries(changes)) {
     assert(lease.heldUntil <= clock.now());
     await shared.delete(lease.id);
     assertNotEquals(await lease.confirm(), term);
-    assert(shared.get(lease.id));
+    assert(await shared.get(lease.id));
     assert(lease.heldUntil > clock.now());
     const next = await lease.confirm();
     assertEquals(await lease.confirm(), next);
@@ -99,7 +99,7 @@ Deno.test("a renewal that finds no lease in the store changes the term", async (
   assertEquals(await lease.confirm(), term);
   await shared.delete(lease.id);
   await clock.advance(LEASE_MS / 3 + 1);
-  assertEquals([shared.get(lease.id) !== undefined, await lease.confirm()], [true, term + 1]);
+  assertEquals([await shared.get(lease.id) !== undefined, await lease.confirm()], [true, term + 1]);
   await close();
 });
 
@@ -114,7 +114,7 @@ Deno.test("a process counts as ended when checks over two fifths of its lease ha
   assertEquals([await isHeld(), await isHeld()], [true, true]);
   await clock.advance(0.4 * LEASE_MS - 1);
   // The process has renewed its lease.
-  assertEquals([shared.get(a.lease.id) !== undefined, await isHeld()], [true, true]);
+  assertEquals([await shared.get(a.lease.id) !== undefined, await isHeld()], [true, true]);
   a.command.around = () => {
     throw new Error("no route to the store");
   };

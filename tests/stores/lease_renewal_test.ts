@@ -26,9 +26,9 @@ function open(around: (command: Command) => unknown, options: StoreOptions = {})
 /** Advances a clock by 10 ms at a time until a condition holds. */
 async function advanceTo(clock: FakeClock, condition: () => unknown, what: string): Promise<void> {
   await until(async () => {
-    if (condition()) return true;
+    if (await condition()) return true;
     await clock.advance(10);
-    return condition();
+    return await condition();
   }, what);
 }
 
@@ -52,12 +52,12 @@ Deno.test("heldUntil and the term of a lease tell until when other processes cer
   isCut = true;
   // Before the time that the process knows, other processes see the lease.
   for (; clock.now() < lease.heldUntil; await clock.advance(10)) {
-    assert(shared.get(lease.id));
+    assert(await shared.get(lease.id));
   }
-  await advanceTo(clock, () => shared.get(lease.id) === undefined, "the lease has expired");
+  await advanceTo(clock, async () => await shared.get(lease.id) === undefined, "the lease has expired");
   await assertRejects(async () => await lease.confirm(), Error);
   isCut = false;
-  assertEquals([await lease.confirm(), shared.get(lease.id) !== undefined], [term + 1, true]);
+  assertEquals([await lease.confirm(), await shared.get(lease.id) !== undefined], [term + 1, true]);
   release();
   await store.close();
 });
@@ -70,11 +70,11 @@ Deno.test("a lease that has expired is acquired again before hold resolves, even
   }, { leaseMs: 300 });
   await store.lease.hold();
   isCut = true;
-  await advanceTo(clock, () => shared.get(store.lease.id) === undefined, "the lease has expired");
+  await advanceTo(clock, async () => await shared.get(store.lease.id) === undefined, "the lease has expired");
   await assertRejects(() => store.lease.hold(), Error);
   isCut = false;
   await store.lease.hold();
-  assert(shared.get(store.lease.id));
+  assert(await shared.get(store.lease.id));
   await store.close();
 });
 
@@ -85,11 +85,11 @@ Deno.test("a store in memory renews its lease by its own clock", async () => {
   const term = await store.lease.confirm();
   for (let seconds = 0; seconds < 60; seconds++) {
     await clock.advance(1000);
-    assertEquals([store.get(store.lease.id) !== undefined, await store.lease.confirm()], [true, term]);
+    assertEquals([await store.get(store.lease.id) !== undefined, await store.lease.confirm()], [true, term]);
   }
   release();
   await clock.advance(10_000);
-  assertEquals([store.get(store.lease.id), store.lease.heldUntil < clock.now()], [undefined, true]);
+  assertEquals([await store.get(store.lease.id), store.lease.heldUntil < clock.now()], [undefined, true]);
   await store.close();
 });
 
@@ -106,7 +106,7 @@ Deno.test("a missed renewal is repeated at once, so that the lease does not expi
   isFailing = true;
   await clock.advance(leaseMs / 3);
   await until(async () => {
-    assert(shared.get(store.lease.id));
+    assert(await shared.get(store.lease.id));
     // The attempts of an operation take real time, so the clock is slower than the system's clock.
     await clock.advance(2);
     return store.lease.heldUntil > known;
@@ -126,7 +126,7 @@ Deno.test("failures of operations that clients may cause neither stop the renewa
   for (; clock.now() < 900; await clock.advance(50)) {
     const failed = await Promise.allSettled(Array.from({ length: 20 }, async () => await store.get("broken")));
     assertEquals(failed.every(({ status }) => status === "rejected"), true);
-    assert(shared.get(store.lease.id));
+    assert(await shared.get(store.lease.id));
     // Other operations are not refused.
     assertEquals(await store.get("works"), undefined);
   }

@@ -27,20 +27,20 @@ Deno.test("a lease is held until its process ends or its last user releases it",
   const clock = fakeClock();
   const shared = memoryStore({ clock });
   const [a, b] = [makeProcess(shared, clock), makeProcess(shared, clock)];
-  const isHeld = () => shared.get(a.store.lease.id) !== undefined;
+  const isHeld = async () => await shared.get(a.store.lease.id) !== undefined;
   const release = await a.store.lease.hold();
-  for (; clock.now() < 3 * LEASE_MS; await clock.advance(20)) assertEquals(isHeld(), true);
+  for (; clock.now() < 3 * LEASE_MS; await clock.advance(20)) assertEquals(await isHeld(), true);
   release();
   await until(async () => {
     await clock.advance(20);
-    return !isHeld();
+    return !await isHeld();
   }, "the lease has been released");
   await a.store.lease.hold();
   a.process.isKilled = true;
   await clock.advance(LEASE_MS - 1);
-  assertEquals(isHeld(), true);
+  assertEquals(await isHeld(), true);
   await clock.advance(1);
-  assertEquals(isHeld(), false);
+  assertEquals(await isHeld(), false);
   await Promise.all([a.store.close(), b.store.close()]);
 });
 
@@ -48,10 +48,10 @@ Deno.test("a closed store releases its lease", async () => {
   const shared = memoryStore();
   const store = customStore(shared[INTERNALS].connect, { leaseMs: 60_000 });
   await store.lease.hold();
-  assert(shared.get(store.lease.id));
+  assert(await shared.get(store.lease.id));
   await store.close();
   // Other processes need only one check.
-  assertEquals(shared.lease.isHeld(store.lease.id), false);
+  assertEquals(await shared.lease.isHeld(store.lease.id), false);
   assertEquals([memoryStore({ leaseMs: 70 }).lease.ms, memoryStore().lease.ms], [70, 5000]);
 });
 
@@ -60,9 +60,9 @@ Deno.test("once the store is available again, a lease is renewed", async () => {
   const { process, store } = makeProcess(shared);
   await store.lease.hold();
   process.isKilled = true;
-  await until(() => shared.get(store.lease.id) === undefined, "the lease has expired");
+  await until(async () => await shared.get(store.lease.id) === undefined, "the lease has expired");
   process.isKilled = false;
-  await until(() => shared.get(store.lease.id) !== undefined, "the lease is held again");
+  await until(async () => await shared.get(store.lease.id) !== undefined, "the lease is held again");
   await store.close();
 });
 

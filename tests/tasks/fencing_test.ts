@@ -160,7 +160,7 @@ Deno.test("a takeover reads the lease after the task, so a process that has its 
   };
   await until(() => isListing, "the takeover");
   a.around = undefined;
-  await until(() => shared.get(a.store.lease.id) !== undefined, "the lease is held again");
+  await until(async () => await shared.get(a.store.lease.id) !== undefined, "the lease is held again");
   let searches = 0;
   list();
   b.around = (command) => {
@@ -208,7 +208,7 @@ Deno.test("a process that takes over a task runs it only while it has its own le
   const c = await startInstance(shared, run("c"));
   await reach(c, id, "completed");
   b.around = undefined;
-  await until(() => shared.get(b.store.lease.id) !== undefined, "the second process has its lease again");
+  await until(async () => await shared.get(b.store.lease.id) !== undefined, "the second process has its lease again");
   await until(() => b.store.lease.heldUntil > performance.now(), "the second process knows it");
   assertEquals(runs, ["a", "c"]);
   a.isCut = false;

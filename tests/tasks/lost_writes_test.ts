@@ -70,7 +70,7 @@ Deno.test("another server continues the task of a closed server that had the sam
   await b.server.close();
   const c = await startInstance(shared, () => "c");
   await reach(c, id, "completed");
-  await until(() => shared.get(lease.id), "the process holds its lease");
+  await until(async () => await shared.get(lease.id), "the process holds its lease");
   open();
   await reach(a, other, "completed");
   await a.close();
@@ -185,7 +185,7 @@ Deno.test("an instance runs a task that its late write takes from an instance wi
   };
   await until(() => write, "the takeover");
   a.around = undefined;
-  await until(() => shared.get(a.store.lease.id) !== undefined, "the lease is held again");
+  await until(async () => await shared.get(a.store.lease.id) !== undefined, "the lease is held again");
   const before = searches;
   await until(() => searches >= before + 3, "further searches");
   await write?.();

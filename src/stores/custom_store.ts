@@ -141,12 +141,18 @@ export class CustomStore extends UserView implements Store {
       connect,
       clock,
       isReplaceable,
-      isNeeded: () => users.size > 0 || parts.lease.isUsed,
+      isNeeded: () => users.size > 0 || lease.isUsed,
       onListening: (state, error) => listOutages(users).forEach((outage) => outage.listen(state, error)),
       onFailure: (operation, error) => listOutages(users).forEach((outage) => outage.failEngine(operation, error)),
       onRecovery: (operation) => listOutages(users).forEach((outage) => outage.recoverEngine(operation)),
     });
-    const parts: StoreParts = { operations, lease: new ProcessLease(operations, { ms: all.leaseMs, clock }) };
+    const parts: StoreParts = {
+      operations,
+      get lease(): ProcessLease {
+        return lease;
+      },
+    };
+    const lease = new ProcessLease(new UserView(parts, "lease"), { ms: all.leaseMs, clock });
     super(parts, "author");
     this.#parts = parts;
     this.#users = users;

@@ -32,9 +32,8 @@ import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import type { OwnUse } from "./operations.ts";
 import { PartView } from "./part_view.ts";
-import { SealedStore, type Sealing } from "./sealed_store.ts";
-import { type Seal, SealedView } from "./sealed_view.ts";
-import type { StoreParts } from "./user_view.ts";
+import { type Seal, SealedStore, type Sealing } from "./sealed_store.ts";
+import { type StoreParts, UserView } from "./user_view.ts";
 
 /** A notification from one instance to all other instances. */
 type News =
@@ -182,7 +181,7 @@ export class InstanceState implements SharedState, Sealing {
     // The first path with a state is the path with parameters, because its server creates the servers of concrete paths.
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
     this.ends = new PendingEnds(this.clock);
-    this.own = new SealedStore(parts, this, "server");
+    this.own = new SealedStore(new UserView(parts, "server"), this);
     host.changes.publish = (change) => this.#queueChange(change);
     host.changes.connect = () => {
       const loading = this.#rules?.load();
@@ -229,9 +228,9 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   by(account: Account, { mustWait = false }: { readonly mustWait?: boolean } = {}): SealedStore {
-    const store = new SealedStore(this.#parts, this, account);
-    store.hasBegun = mustWait;
-    return store;
+    const view = new UserView(this.#parts, account);
+    view.hasBegun = mustWait;
+    return new SealedStore(view, this);
   }
 
   connect(): void {
@@ -257,9 +256,9 @@ export class InstanceState implements SharedState, Sealing {
   async openPart(name: string): Promise<StorePart> {
     // The start of the hash suffices, because a server has few parts.
     const prefix = (await this.hash("extension", name)).slice(0, 16);
-    const hash = (log: string) => this.hash(`log of ${prefix}`, log);
     const seal = this.store.isShared ? this : PLAIN;
-    const open = (by: Account | OwnUse) => new PartView({ view: new SealedView(this.#parts, seal, by), prefix, hash });
+    const open = (by: Account | OwnUse) =>
+      new PartView(new SealedStore(new UserView(this.#parts, by), this, seal), prefix);
     return { own: open("server"), by: open };
   }
 

@@ -1,6 +1,6 @@
 /**
- * Runs the operations of a store on its engine. Connects on first use, checks arguments and limits, sets a timeout for
- * each operation, and reads topics.
+ * Runs the operations of a store on its engine. Connects on first use, checks limits, sets a timeout for each operation,
+ * and reads topics.
  *
  * Each operation has a user: a client, or the process itself. Clients share slots, and wait for each other. Operations
  * of the process never wait for clients: some of the operations in progress are reserved for the process, and failures
@@ -10,20 +10,12 @@ import type { Account, Pot } from "../server/capacity/account.ts";
 import type { Bounds } from "../server/capacity/limits.ts";
 import { Slots } from "../server/capacity/slots.ts";
 import { type Clock, systemClock } from "../core/timers.ts";
-import { show } from "../core/known_options.ts";
-import { readSyncVerdict } from "../server/call/verdict.ts";
 import type {
-  AppendOptions,
   Awaitable,
-  DeleteOptions,
   EngineOptions,
-  ListOptions,
   LogHead,
   LogPage,
   ReadOptions,
-  SetOptions,
-  StoredEntry,
-  StoredValue,
   StoreEngine,
   SubscribeOptions,
   TopicListener,
@@ -31,9 +23,7 @@ import type {
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { toBusy } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
-import { isWithin } from "../core/protocol/weight.ts";
 import { type Connect, EngineConnection, type Side } from "./engine_connection.ts";
-import { getAll } from "./get_all.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";
 
@@ -60,8 +50,8 @@ export interface OperationOptions {
  */
 export type OwnUse = "lease" | "server" | "topics" | "author";
 
-/** The user of an operation. */
-export interface StoreUser {
+/** The user of an operation: a client of a server with `limits`, or the process itself. */
+export class User {
   /** The client whose request or work needs the operation. `undefined` if the process itself needs the operation. */
   readonly account?: Account;
   /** The limits of the client's server. Set if there is a client. */
@@ -72,14 +62,6 @@ export interface StoreUser {
    * Whether an operation of this user has begun. From then on, the user's operations wait for a slot, but are not
    * refused, so that no request fails halfway.
    */
-  hasBegun: boolean;
-}
-
-/** A client of a server with `limits`, or the process itself. */
-export class User implements StoreUser {
-  readonly account?: Account;
-  readonly limits?: Bounds;
-  readonly own?: OwnUse;
   hasBegun: boolean;
 
   constructor(by: Account | OwnUse, limits?: Bounds) {
@@ -94,26 +76,11 @@ const LEASE = new User("lease");
 const SERVER = new User("server");
 const TOPICS = new User("topics");
 
-/** Maximum length of a key in characters. */
-const KEY_CHARACTERS = 256;
-
-/** Maximum number of entries per read. */
-const PAGE_ENTRIES = 1000;
-
-/** Maximum time to live: a year, in milliseconds. */
-const MAX_TTL_MS = 31_536_000_000;
-
-/** Maximum number of entries in a topic, and the time to live of an entry in milliseconds. */
-const TOPIC = { max: 1000, ttlMs: 3_600_000 };
-
 /** Average milliseconds before the first, second, third and fourth retry of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
 /** Timeout of an attempt to connect, as a multiple of `timeoutMs`. */
 const CONNECT_TIMES = 5;
-
-/** Maximum number of values that one call of `list` returns. */
-const LIST_VALUES = 1000;
 
 /** The parts of a store that its operations need. */
 export interface OperationHost {
@@ -133,14 +100,14 @@ export interface OperationHost {
 }
 
 /** An operation on an engine, and the check of what the engine's method returns. */
-interface Operation<T, R> {
+export interface Operation<T, R> {
   readonly run: (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
   readonly read: (result: T) => R;
 }
 
 /** An operation that has begun with an attempt. */
 interface Started<R> {
-  readonly user: StoreUser;
+  readonly user: User;
   readonly operation: string;
   readonly controller: AbortController;
   /** The first attempt. Set if the engine was already connected when the operation started. */
@@ -150,7 +117,7 @@ interface Started<R> {
 
 /** The operations of a store. Each has a timeout of `timeoutMs`, unless the engine's method returns synchronously. */
 export class Operations {
-  readonly #options: OperationOptions;
+  readonly options: OperationOptions;
   readonly #host: OperationHost;
   readonly #connection: EngineConnection;
   readonly #topics: Topics;
@@ -161,6 +128,8 @@ export class Operations {
   readonly #running = new Set<AbortController>();
   /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
+  /** The part of `pending` that is not reserved for the process. */
+  readonly #shared: number;
   #subscribed = 0;
   /**
    * The kinds of operations that have failed since the engine last responded to such an operation. An engine that can
@@ -172,7 +141,8 @@ export class Operations {
 
   constructor(options: OperationOptions, host: OperationHost) {
     const { connect, clock, isReplaceable, isNeeded, onListening } = host;
-    this.#options = options;
+    this.options = options;
+    this.#shared = options.pending - toReserved(options.pending);
     this.#host = host;
     this.#connection = new EngineConnection(connect, {
       clock,
@@ -189,132 +159,26 @@ export class Operations {
     }, options.pollMs);
   }
 
-  get(user: StoreUser, key: string): Promise<StoredValue | undefined> {
-    checkKey("get", key);
-    return this.#run(user, "get", { run: (engine, options) => engine.get(key, options), read: readStored });
-  }
-
-  /** Reads several values as one operation. Returns them in the order of the keys. */
-  getAll(user: StoreUser, keys: readonly string[]): Promise<readonly (StoredValue | undefined)[]> {
-    for (const key of keys) checkKey("get", key);
-    return this.#run(user, "get", {
-      run: (engine, options) => getAll(engine, keys, options),
-      read: (found) => found.map(readStored),
-    });
-  }
-
-  set(
-    user: StoreUser,
-    key: string,
-    value: string,
-    { ttlMs, version, token = toToken() }: SetOptions,
-  ): Promise<string | undefined> {
-    checkKey("set", key);
-    checkToken("set", token);
-    this.#checkValue("set", value);
-    // If the response is lost, the store retries the operation with the same token, so that the retry does not conflict
-    // with the first attempt.
-    const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
-    return this.#run(user, "set", {
-      run(engine, options) {
-        checkSize("set", value, engine);
-        return engine.set(key, value, { ...write, ...options });
-      },
-      // Require a boolean, because a result object from a database, such as `{ changes: 0 }`, would count as true.
-      read: (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
-    });
-  }
-
-  delete(user: StoreUser, key: string, { version }: DeleteOptions = {}): Promise<boolean> {
-    checkKey("delete", key);
-    return this.#run(user, "delete", {
-      run: (engine, options) => engine.delete(key, { version, ...options }),
-      read: (isDeleted) => readSyncVerdict(isDeleted, "delete() of the store's engine"),
-    });
-  }
-
-  list(user: StoreUser, prefix: string, { after = "", limit }: ListOptions): Promise<readonly StoredEntry[]> {
-    if (prefix !== "") checkKey("list", prefix);
-    if (after !== "") checkKey("list", after);
-    if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
-      throw new RangeError(`Cannot list: limit is ${show(limit)}; use an integer from 1 to ${LIST_VALUES}`);
-    }
-    return this.#run(user, "list", {
-      run: (engine, options) => engine.list(prefix, { after, limit, ...options }),
-      read: readList,
-    });
-  }
-
-  append(
-    user: StoreUser,
-    log: string,
-    value: string,
-    { ttlMs, max, token = toToken() }: AppendOptions,
-  ): Promise<number> {
-    checkKey("append", log);
-    checkToken("append", token);
-    this.#checkValue("append", value);
-    const { logEntries } = this.#options;
-    if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
-      throw new RangeError(
-        `Cannot append: max is ${show(max)}; use an integer from 1 to ${logEntries} (logEntries)`,
-      );
-    }
-    const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
-    return this.#run(user, "append", {
-      run(engine, options) {
-        checkSize("append", value, engine);
-        return engine.append(log, value, { ...write, ...options });
-      },
-      read: readId,
-    });
-  }
-
-  read(user: StoreUser, log: string, { after = 0, limit }: ReadOptions): Promise<LogPage> {
-    checkKey("read", log);
-    checkId("read", after);
-    if (!(Number.isSafeInteger(limit) && limit >= 0)) {
-      throw new RangeError(`Cannot read: limit is ${show(limit)}; use an integer of at least 0`);
-    }
-    return this.#read(user, log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
-  }
-
-  trim(user: StoreUser, log: string, before: number): Promise<void> {
-    checkKey("trim", log);
-    checkId("trim", before);
-    return this.#run(user, "trim", {
-      run: (engine, options) => engine.trim(log, before, options),
-      read: () => {},
-    });
-  }
-
   async #heads(topics: readonly string[]): Promise<readonly LogHead[] | undefined> {
     const { engine } = this.#connection;
     // Without this check, an engine without `heads` would seem to have responded.
     if (engine && !engine.heads) return;
-    return await this.#run(TOPICS, "read", {
+    return await this.run(TOPICS, "read", {
       run: (engine, options) => engine.heads?.(topics, options),
       read: (heads) => heads && readHeads(heads, topics),
     });
   }
 
-  async publish(user: StoreUser, topic: string, text: string): Promise<void> {
-    const max = Math.min(TOPIC.max, this.#options.logEntries);
-    await this.append(user, topic, text, { ttlMs: TOPIC.ttlMs, max });
-  }
-
   async subscribe(
-    user: StoreUser,
+    user: User,
     topic: string,
     listener: TopicListener,
-    options: SubscribeOptions = {},
+    options: SubscribeOptions,
   ): Promise<() => void> {
-    checkKey("subscribe", topic);
     const { after, epoch } = options;
-    if (after !== undefined) checkId("subscribe", after);
     const leave = this.#enterSubscriptions(user);
     const subscription = new Subscription(
-      (options) => this.#read(TOPICS, topic, options),
+      (options) => this.read(TOPICS, topic, options),
       listener,
       options,
     );
@@ -330,7 +194,7 @@ export class Operations {
       // steps.
       await this.#topics.listen();
       this.#topics.add(topic, subscription);
-      const place = after === undefined ? await this.read(user, topic, { limit: 0 }) : { last: after, epoch };
+      const place = after === undefined ? await this.read(user, topic, { after: 0, limit: 0 }) : { last: after, epoch };
       subscription.start(place, { isCurrent: after === undefined });
       return stop;
     } catch (error) {
@@ -352,7 +216,7 @@ export class Operations {
       await this.#topics.close();
       await this.#connection.close();
     };
-    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: systemClock });
+    await deadline(close(), { ms: this.options.timeoutMs, onTimeout: () => {}, clock: systemClock });
     controller.abort();
   }
 
@@ -360,9 +224,9 @@ export class Operations {
   //
   // Only clients and the server's author can use up `subscriptions`, by resuming streams and by calling `subscribe`.
   // The process's own subscriptions, such as to the notifications of other instances, use the reserved ones.
-  #enterSubscriptions(user: StoreUser): () => void {
+  #enterSubscriptions(user: User): () => void {
     const { account, limits, own } = user;
-    const { subscriptions } = this.#options;
+    const { subscriptions } = this.options;
     const max = own === "server" ? subscriptions : subscriptions - toReserved(subscriptions);
     if (this.#subscribed >= max) {
       throw new Error(`Cannot subscribe: the store already has ${max} subscriptions, the maximum (subscriptions)`);
@@ -380,14 +244,15 @@ export class Operations {
 
   // A client can only use up its own share, which does not matter to other clients.
   #toSubscriptionPot(account: Account, { connections }: Bounds): Pot {
-    const { subscriptions } = this.#options;
+    const { subscriptions } = this.options;
     const total = subscriptions - toReserved(subscriptions);
     const share = Math.min(total, connections.streamsPerClient);
     return account.pot({ name: "store.subscriptions", total, share, shareName: "connections.streamsPerClient" });
   }
 
-  #read(user: StoreUser, log: string, read: ReadOptions): Promise<LogPage> {
-    return this.#run(user, "read", {
+  /** Reads a page of a log. */
+  read(user: User, log: string, read: ReadOptions): Promise<LogPage> {
+    return this.run(user, "read", {
       run: (engine, options) => engine.read(log, { ...read, ...options }),
       read: readPage,
     });
@@ -399,7 +264,7 @@ export class Operations {
   ): Promise<(() => void) | undefined> {
     let started: Awaitable<(() => void) | undefined>;
     try {
-      return await this.#run(SERVER, "listen", {
+      return await this.run(SERVER, "listen", {
         run: (engine) => started = engine.listen?.(onRing, onLost),
         read: (stop) => stop,
       });
@@ -414,16 +279,18 @@ export class Operations {
   async #test(): Promise<boolean> {
     try {
       // Use the right of the lease, so that neither the limit nor the circuit of the process refuses the test.
-      await this.#run(LEASE, "get", { run: (engine, options) => engine.get(TEST_KEY, options), read: () => {} });
+      await this.run(LEASE, "get", { run: (engine, options) => engine.get(TEST_KEY, options), read: () => {} });
       return true;
     } catch {
       return false;
     }
   }
 
-  // A client that has used up its share can only delay itself, and fills only its own queue. Six clients can use up all
-  // slots but the reserve; then each client waits for one operation of each other waiting client.
-  async #run<T, R>(user: StoreUser, operation: string, { run, read }: Operation<T, R>): Promise<R> {
+  /**
+   * Runs an operation. A client that has used up its share can only delay itself, and fills only its own queue. Six
+   * clients can use up all slots but the reserve; then each client waits for one operation of each other waiting client.
+   */
+  async run<T, R>(user: User, operation: string, { run, read }: Operation<T, R>): Promise<R> {
     this.#requireOpen(operation);
     const { account, limits, own } = user;
     const client = account && limits && { account, slots: this.#toSlots(account, limits) };
@@ -474,8 +341,7 @@ export class Operations {
   }
 
   #toSlots(account: Account, { store, calls }: Bounds): Slots {
-    const { pending } = this.#options;
-    const total = Math.min(store.operations, pending - toReserved(pending));
+    const total = Math.min(store.operations, this.#shared);
     const share = Math.ceil(total / 8);
     const slots = account.pot({ name: "store.operations", total, share });
     const known = this.#slots.get(slots);
@@ -489,10 +355,9 @@ export class Operations {
 
   // Throws if too many operations are in progress. Several servers with one store, or the author's code in many calls,
   // can use up `pending`, except for the operations that are reserved for the process.
-  #requireRoom({ own }: StoreUser, operation: string, isFirst: boolean): void {
+  #requireRoom({ own }: User, operation: string, isFirst: boolean): void {
     if (own === "lease" || own === "topics") return;
-    const { pending } = this.#options;
-    const max = own === "server" ? pending : pending - toReserved(pending);
+    const max = own === "server" ? this.options.pending : this.#shared;
     if (this.#pending < max) return;
     const problem = `${operation}: ${this.#pending} operations are already pending (pending)`;
     // For a request that has begun to use the store, this is a failure of the store, like a timeout.
@@ -517,7 +382,7 @@ export class Operations {
   async #finish<R>(started: Started<R>): Promise<R> {
     const { user, operation, controller, first } = started;
     const { signal } = controller;
-    const { timeoutMs: ms } = this.#options;
+    const { timeoutMs: ms } = this.options;
     const isCounted = user.own !== "topics";
     /** The engine of the current attempt. `undefined` until the attempt has connected. */
     let engine: StoreEngine | undefined = first && this.#connection.engine;
@@ -561,15 +426,6 @@ export class Operations {
       this.#running.delete(controller);
     }
   }
-
-  #checkValue(operation: string, value: string): void {
-    const { valueBytes } = this.#options;
-    checkText(operation, value);
-    if (isWithin(value, valueBytes)) return;
-    throw new RangeError(
-      `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store (valueBytes)`,
-    );
-  }
 }
 
 /** A key without a value. Reading it shows whether the engine responds. */
@@ -585,7 +441,7 @@ function toReserved(max: number): number {
 
 // Failures of operations that clients may have caused are counted separately, because a client may cause many of them.
 // Reads of topics are among them, because clients cause large entries.
-function toSide({ own }: StoreUser): Side {
+function toSide({ own }: User): Side {
   return own === "lease" || own === "server" ? "own" : "clients";
 }
 
@@ -618,35 +474,6 @@ function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
 }
 
-// Copies only the known properties, because a database row may have other properties. Requires a version, because
-// without it the next write would be unconditional.
-function readStored(found: StoredValue | null | undefined): StoredValue | undefined {
-  if (found === undefined || found === null) return;
-  const { value, version } = found;
-  if (typeof value === "string" && typeof version === "string") return { value, version };
-  throw new TypeError(
-    "Cannot get a value: the result of get() of the store's engine is invalid; return { value, version } with two strings, or undefined",
-  );
-}
-
-function readList(found: readonly StoredEntry[]): readonly StoredEntry[] {
-  if (Array.isArray(found) && found.every((entry) => typeof entry?.key === "string" && readStored(entry))) {
-    return found.map(({ key, value, version }) => ({ key, value, version }));
-  }
-  throw new TypeError(
-    "Cannot list: the result of list() of the store's engine is invalid; return a list of { key, value, version } with three strings",
-  );
-}
-
-function readId(id: number): number {
-  if (Number.isSafeInteger(id) && id > 0) return id;
-  throw new TypeError(
-    `Cannot append: append() of the store's engine returned ${
-      show(id)
-    }; return the entry's id, which is an integer above 0`,
-  );
-}
-
 function readPage({ entries, ...head }: LogPage): LogPage {
   return { entries: entries.map(({ id, value }) => ({ id, value })), ...readHead(head) };
 }
@@ -665,54 +492,6 @@ function readHead({ first, last, epoch }: LogHead): LogHead {
   throw new TypeError(
     "Cannot read: the store's engine returned an invalid log state; return first and last as integers, and epoch as a string",
   );
-}
-
-function toToken(): string {
-  return crypto.randomUUID();
-}
-
-function checkKey(operation: string, key: string): void {
-  if (key.length <= KEY_CHARACTERS && /^[\w-]+$/.test(key)) return;
-  throw new RangeError(
-    `Cannot ${operation}: the key ${show(key)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
-  );
-}
-
-/** Throws if some engine would change or reject a text. */
-export function checkText(operation: string, value: string): void {
-  if (typeof value !== "string") throw new TypeError(`Cannot ${operation}: the value is ${show(value)}; use a string`);
-  // Some engines truncate a text at U+0000.
-  if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
-  // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
-  if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
-}
-
-function checkToken(operation: string, token: string): void {
-  if (typeof token === "string" && token.length <= KEY_CHARACTERS && /^[\w-]+$/.test(token)) return;
-  throw new RangeError(
-    `Cannot ${operation}: the token ${show(token)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
-  );
-}
-
-function checkSize(operation: string, value: string, { valueBytes = Infinity }: StoreEngine): void {
-  if (isWithin(value, valueBytes)) return;
-  throw new RangeError(
-    `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store, the limit of the engine (valueBytes)`,
-  );
-}
-
-/**
- * Rounds a time to live up to whole milliseconds, because some engines reject or misread fractions. Throws if the time
- * to live is out of range.
- */
-function toWholeTtl(operation: string, ttlMs: number): number {
-  if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
-  throw new RangeError(`Cannot ${operation}: ttlMs is ${show(ttlMs)}; use a number above 0, up to ${MAX_TTL_MS}`);
-}
-
-function checkId(operation: string, id: number): void {
-  if (Number.isSafeInteger(id) && id >= 0) return;
-  throw new RangeError(`Cannot ${operation}: ${show(id)} is not an entry id; use an integer of at least 0`);
 }
 
 function toKind(operation: string): "read" | "write" {

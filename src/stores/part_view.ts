@@ -17,19 +17,9 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../server/engine/store.ts";
-import { checkText } from "./operations.ts";
-import type { SealedView } from "./sealed_view.ts";
+import type { SealedStore } from "./sealed_store.ts";
 import { callListener } from "./subscription.ts";
-
-/** The parts of a {@linkcode PartView}. */
-export interface PartViewParts {
-  /** The store, for one user. Seals values together with their full keys. */
-  readonly view: SealedView;
-  /** Hash of the part's name. Begins the keys of the part. */
-  readonly prefix: string;
-  /** Hashes the name of a log. */
-  readonly hash: (log: string) => Promise<string>;
-}
+import { checkText } from "./user_view.ts";
 
 /**
  * The operations of a store for one part of a server. A value or entry that cannot be opened does not exist: somebody has
@@ -38,14 +28,13 @@ export interface PartViewParts {
  * Keys of values are readable, because the engine lists them by prefix. Names of logs are hashes.
  */
 export class PartView implements StoreView {
-  readonly #view: SealedView;
+  readonly #view: SealedStore;
   readonly #prefix: string;
-  readonly #hash: PartViewParts["hash"];
 
-  constructor({ view, prefix, hash }: PartViewParts) {
+  /** `prefix` is the hash of the part's name, and begins the keys of the part. */
+  constructor(view: SealedStore, prefix: string) {
     this.#view = view;
     this.#prefix = prefix;
-    this.#hash = hash;
   }
 
   get lease(): Lease {
@@ -133,7 +122,7 @@ export class PartView implements StoreView {
   // The separator differs from that of a value, so that no entry of a log can be moved to a value.
   async #toLog(log: string): Promise<string> {
     if (typeof log !== "string") throw new RangeError(`Cannot use the log ${show(log)}: its name is not a string`);
-    return `${this.#prefix}_${await this.#hash(log)}`;
+    return `${this.#prefix}_${await this.#view.hash(`log of ${this.#prefix}`, log)}`;
   }
 }
 

@@ -3,10 +3,9 @@
  * processes that this process has ended.
  */
 import type { Clock } from "../core/timers.ts";
-import type { StoredValue } from "../server/engine/store.ts";
+import type { StoredValue, StoreView } from "../server/engine/store.ts";
 import { toBase64Url } from "../core/kit/base64.ts";
 import { BoundedMap } from "../core/kit/bounded_map.ts";
-import { type Operations, User } from "./operations.ts";
 
 /** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
@@ -42,8 +41,6 @@ export const RELEASED = "";
 /** Maximum number of other processes whose leases are remembered. */
 const MAX_SEEN = 1000;
 
-const LEASE = new User("lease");
-
 /** Options of {@linkcode ProcessLease}. */
 export interface LeaseOptions {
   /** Time to live of the lease, in milliseconds. */
@@ -69,7 +66,7 @@ interface SeenLease {
  */
 export class ProcessLease {
   readonly ms: number;
-  readonly #operations: Pick<Operations, "set">;
+  readonly #operations: Pick<StoreView, "set">;
   readonly #clock: Clock;
   // Bound: `calls.running` and `calls.detached`.
   readonly #holders = new Set<object>();
@@ -86,7 +83,7 @@ export class ProcessLease {
   #stop?: () => void;
   #isClosed = false;
 
-  constructor(operations: Pick<Operations, "set">, { ms, clock }: LeaseOptions) {
+  constructor(operations: Pick<StoreView, "set">, { ms, clock }: LeaseOptions) {
     this.#operations = operations;
     this.#clock = clock;
     this.ms = ms;
@@ -205,8 +202,7 @@ export class ProcessLease {
 
   async #writeOnce(): Promise<void> {
     const began = { now: this.#clock.now(), date: this.#clock.date() };
-    const write = (version?: string) =>
-      this.#operations.set(LEASE, this.id, String(this.ms), { ttlMs: this.ms, version });
+    const write = (version?: string) => this.#operations.set(this.id, String(this.ms), { ttlMs: this.ms, version });
     let version = this.#version !== undefined && await write(this.#version);
     // The store's own clock may have been set forward, so that the store has no lease any more. After a write that may
     // have succeeded although it failed here, the version is another one too.

@@ -9,12 +9,12 @@ import type { Account } from "../server/capacity/account.ts";
 import type { Charge } from "../server/capacity/charges.ts";
 import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
+import type { SharedValue } from "../server/call/shared_values.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
 import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
-import type { OpenedValue } from "./sealed_view.ts";
 import { StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
@@ -217,7 +217,7 @@ export class SessionRecord implements InformedSession {
     return this.#takeState(await store.get(this.key));
   }
 
-  #takeState(record: OpenedValue | undefined): StoredState {
+  #takeState(record: SharedValue | undefined): StoredState {
     return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
@@ -226,7 +226,7 @@ export class SessionRecord implements InformedSession {
     return this.#takeUse(await this.#store.get(this.#usedKey));
   }
 
-  #takeUse(used: OpenedValue | undefined): unknown {
+  #takeUse(used: SharedValue | undefined): unknown {
     this.#usedVersion = used?.version ?? null;
     return used?.value;
   }

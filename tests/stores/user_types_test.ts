@@ -30,13 +30,13 @@ const mistakes: readonly Mistake[] = [
   },
   {
     name: "an operation on an engine without a user",
-    code: `(operations: Operations) => operations.get("key")`,
-    line: "Expected 2 arguments, but got 1.",
+    code: `(operations: Operations) => operations.read("log", { limit: 1 })`,
+    line: "Expected 3 arguments, but got 2.",
     most: 1,
   },
   {
     name: "an operation of the process by a wrong name",
-    code: `(operations: Operations) => operations.get(new User("client"), "key")`,
+    code: `(operations: Operations) => operations.read(new User("client"), "log", { limit: 1 })`,
     line: `Argument of type '"client"' is not assignable to parameter of type 'Account | OwnUse'.`,
     most: 1,
   },

@@ -96,6 +96,34 @@ export function customStore(
   return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false, clock });
 }
 
+/**
+ * Checks the function that connects to an engine, under its name. `example` is a correct call.
+ *
+ * @throws {TypeError} if the value is not a function.
+ */
+export function requireConnect(named: Readonly<Record<string, unknown>>, example: string): void {
+  const [[name, connect]] = Object.entries(named);
+  if (typeof connect === "function") return;
+  throw new TypeError(`Cannot create a store: ${name} is not a function; write ${example}`);
+}
+
+/**
+ * Connects a second time, for the messages of other processes.
+ *
+ * @throws {TypeError} if `connect` returns the first client again.
+ */
+export async function openOther<T>(
+  connect: () => Awaitable<T>,
+  first: T,
+  { database, kind }: Readonly<Record<"database" | "kind", string>>,
+): Promise<T> {
+  const other = await connect();
+  if (other !== first) return other;
+  throw new TypeError(
+    `Cannot listen to ${database}: connect returned the same ${kind} twice; return a new ${kind} on each call`,
+  );
+}
+
 const DEFAULTS = {
   timeoutMs: 1000,
   pollMs: 0,

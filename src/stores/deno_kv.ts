@@ -30,7 +30,7 @@ import type {
 import { systemClock } from "../core/timers.ts";
 import { delay } from "../core/kit/deadline.ts";
 import { FileWatch } from "./replaced_file.ts";
-import { customStore, type StoreOptions } from "./custom_store.ts";
+import { customStore, requireConnect, type StoreOptions } from "./custom_store.ts";
 
 /** A key of Deno KV. */
 export type DenoKvKey = readonly (string | number)[];
@@ -85,9 +85,7 @@ export interface DenoKv {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions = {}): Store {
-  if (typeof open !== "function") {
-    throw new TypeError("Cannot create a store: open is not a function; write denoKvStore(() => Deno.openKv())");
-  }
+  requireConnect({ open }, "denoKvStore(() => Deno.openKv())");
   return customStore((connecting) => openEngine(open, connecting), options);
 }
 
@@ -180,16 +178,7 @@ interface PartOptions {
 async function openEngine(open: () => Awaitable<DenoKv>, { signal }: EngineOptions): Promise<DenoKvEngine> {
   const kv = await open();
   const id = await repeat(signal, async () => ({ done: await identify(kv) }));
-  const file = new FileWatch(id, async () => {
-    const other = await open();
-    // If `open` always returns the same database, a replaced file cannot be detected.
-    if (other === kv) return id;
-    try {
-      return await identify(other);
-    } finally {
-      other.close();
-    }
-  });
+  const file = new FileWatch(kv, id, { open, identify });
   return new DenoKvEngine(kv, file);
 }
 
@@ -204,12 +193,12 @@ async function identify(kv: DenoKv): Promise<unknown> {
 /** An engine that uses one connection to the database. */
 class DenoKvEngine implements StoreEngine {
   readonly #kv: DenoKv;
-  readonly #file: FileWatch;
+  readonly #file: FileWatch<DenoKv>;
   #onRing?: (log: string) => void;
   #sweepAt = 0;
   #isClosed = false;
 
-  constructor(kv: DenoKv, file: FileWatch) {
+  constructor(kv: DenoKv, file: FileWatch<DenoKv>) {
     this.#kv = kv;
     this.#file = file;
   }
@@ -576,20 +565,13 @@ function isKey(key: readonly unknown[]): key is DenoKvKey {
   return key.every((part) => typeof part === "string" || typeof part === "number");
 }
 
-function isValue(value: unknown): value is ValueRecord {
-  return typeof value === "object" && value !== null && "version" in value && "due" in value;
-}
+const isValue = (value: unknown): value is ValueRecord => has(value, "version", "due");
+const isLog = (value: unknown): value is LogRecord => has(value, "epoch", "due");
+const isPending = (value: unknown): value is PendingRecord => has(value, "since", "stored");
+const isEntry = (value: unknown): value is EntryRecord => has(value, "token");
 
-function isLog(value: unknown): value is LogRecord {
-  return typeof value === "object" && value !== null && "epoch" in value && "due" in value;
-}
-
-function isPending(value: unknown): value is PendingRecord {
-  return typeof value === "object" && value !== null && "since" in value && "stored" in value;
-}
-
-function isEntry(value: unknown): value is EntryRecord {
-  return typeof value === "object" && value !== null && "token" in value;
+function has(value: unknown, ...names: readonly string[]): boolean {
+  return typeof value === "object" && value !== null && names.every((name) => name in value);
 }
 
 function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[])[] {

@@ -19,16 +19,14 @@ interface Value extends StoredValue {
   readonly due: number;
 }
 
-interface Entry {
-  readonly value: string;
-  readonly token: string;
-}
-
 interface Log {
   due: number;
   first: number;
   readonly epoch: string;
-  readonly entries: Entry[];
+  /** The texts of the entries. */
+  readonly values: string[];
+  /** The tokens of the entries. */
+  readonly tokens: string[];
 }
 
 /** Values and logs in memory. All methods are synchronous. */
@@ -84,30 +82,27 @@ export class MemoryEngine {
   append(log: string, value: string, { ttlMs, max, token }: AppendOptions & { readonly token: string }): number {
     const now = this.#clock.now();
     const found = this.#findLog(log, now);
-    const index = found?.entries.findLastIndex((entry) => entry.token === token) ?? -1;
+    const index = found?.tokens.lastIndexOf(token) ?? -1;
     if (found && index >= 0) return found.first + index;
     this.#charge("append", toHeld(log, value), now);
-    const kept = found ?? { due: 0, first: 1, epoch: crypto.randomUUID(), entries: [] };
+    const kept = found ?? { due: 0, first: 1, epoch: crypto.randomUUID(), values: [], tokens: [] };
     this.#logs.set(log, kept);
     kept.due = now + ttlMs;
-    kept.entries.push({ value, token });
-    this.#shorten(log, kept, kept.entries.length - max);
+    kept.values.push(value);
+    kept.tokens.push(token);
+    this.#shorten(log, kept, kept.values.length - max);
     for (const listener of [...this.#listeners]) listener(log);
-    return kept.first + kept.entries.length - 1;
+    return kept.first + kept.values.length - 1;
   }
 
   read(log: string, { after = 0, limit }: ReadOptions): LogPage {
     const found = this.#findLog(log);
     if (!found) return { entries: [], first: 1, last: 0, epoch: "" };
-    const { first, entries, epoch } = found;
+    const { first, values, epoch } = found;
     const from = Math.max(after + 1, first);
-    const page = entries.slice(from - first, from - first + limit);
-    return {
-      entries: page.map(({ value }, index) => ({ id: from + index, value })),
-      first,
-      last: first + entries.length - 1,
-      epoch,
-    };
+    const page = values.slice(from - first, from - first + limit);
+    const entries = page.map((value, index) => ({ id: from + index, value }));
+    return { entries, first, last: first + values.length - 1, epoch };
   }
 
   heads(logs: readonly string[]): readonly LogHead[] {
@@ -138,7 +133,9 @@ export class MemoryEngine {
   }
 
   #shorten(log: string, found: Log, count: number): void {
-    for (const { value } of found.entries.splice(0, Math.max(0, count))) {
+    if (count <= 0) return;
+    found.tokens.splice(0, count);
+    for (const value of found.values.splice(0, count)) {
       this.#bytes -= toHeld(log, value);
       found.first++;
     }
@@ -150,7 +147,7 @@ export class MemoryEngine {
   }
 
   #dropLog(log: string, found: Log): void {
-    this.#shorten(log, found, found.entries.length);
+    this.#shorten(log, found, found.values.length);
     this.#logs.delete(log);
   }
 

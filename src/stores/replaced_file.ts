@@ -3,14 +3,24 @@
  * share nothing with processes that open the new file.
  */
 import { systemClock } from "../core/timers.ts";
+import type { Awaitable } from "../server/engine/store.ts";
 
 /** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;
 
+/** The functions of a database that {@linkcode FileWatch} needs. */
+export interface FileWatchOptions<T> {
+  /** Opens the database again. */
+  readonly open: () => Awaitable<T>;
+  /** Returns the id of a database. Gives an id to a new database. */
+  readonly identify: (db: T) => unknown;
+}
+
 /** Compares the open file with the file that is now at the same path. */
-export class FileWatch {
+export class FileWatch<T extends { close(): unknown }> {
+  readonly #db: T;
   readonly #id: unknown;
-  readonly #identify: () => Promise<unknown>;
+  readonly #options: FileWatchOptions<T>;
   #lookAt: number = systemClock.now();
   /**
    * Whether the database is a file. An in-memory database is not checked, because opening it again always creates
@@ -19,13 +29,11 @@ export class FileWatch {
   #isFile?: boolean;
   #isReplaced = false;
 
-  /**
-   * `id` identifies the open database. `identify` opens the database again, and returns the id that it finds there; it
-   * gives an id to a new database. If `identify` throws, the file counts as unchanged.
-   */
-  constructor(id: unknown, identify: () => Promise<unknown>) {
+  /** `id` identifies the open database. If `open` or `identify` throws later, the file counts as unchanged. */
+  constructor(db: T, id: unknown, options: FileWatchOptions<T>) {
+    this.#db = db;
     this.#id = id;
-    this.#identify = identify;
+    this.#options = options;
   }
 
   /** Throws if an earlier check found that the file was replaced. */
@@ -49,5 +57,17 @@ export class FileWatch {
       // If the file cannot be opened, no process can use another file instead.
     }
     this.#lookAt = systemClock.now() + LOOK_MS;
+  }
+
+  async #identify(): Promise<unknown> {
+    const { open, identify } = this.#options;
+    const other = await open();
+    // If `open` always returns the same database, a replaced file cannot be detected.
+    if (other === this.#db) return this.#id;
+    try {
+      return await identify(other);
+    } finally {
+      other.close();
+    }
   }
 }

@@ -29,7 +29,7 @@ import type {
 } from "../server/engine/store.ts";
 import { type Clock, systemClock } from "../core/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
-import { customStore, type StoreOptions } from "./custom_store.ts";
+import { customStore, requireConnect, type StoreOptions } from "./custom_store.ts";
 
 /** An open database: `DatabaseSync` of `node:sqlite`, or `Database` of `bun:sqlite` or better-sqlite3. */
 export interface SqliteDatabase {
@@ -63,11 +63,7 @@ export interface SqliteStatement {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function sqliteStore(open: () => Awaitable<SqliteDatabase>, options: StoreOptions = {}): Store {
-  if (typeof open !== "function") {
-    throw new TypeError(
-      "Cannot create a store: open is not a function; write sqliteStore(() => new DatabaseSync(path))",
-    );
-  }
+  requireConnect({ open }, "sqliteStore(() => new DatabaseSync(path))");
   return customStore(async ({ clock }) => new SqliteEngine(await open(), { open, clock }), options);
 }
 
@@ -103,24 +99,14 @@ class SqliteEngine implements StoreEngine {
   // Bound: one per statement.
   readonly #statements = new Map<string, SqliteStatement>();
   #onRing?: (log: string) => void;
-  readonly #file: FileWatch;
+  readonly #file: FileWatch<SqliteDatabase>;
   #sweepAt = 0;
 
   constructor(db: SqliteDatabase, { open, clock }: SqliteOptions) {
     this.#db = db;
     this.#clock = clock;
     db.exec(TABLES);
-    const id = identify(db);
-    this.#file = new FileWatch(id, async () => {
-      const other = await open();
-      // If `open` always returns the same database, a replaced file cannot be detected.
-      if (other === db) return id;
-      try {
-        return identify(other);
-      } finally {
-        other.close();
-      }
-    });
+    this.#file = new FileWatch(db, identify(db), { open, identify });
   }
 
   get(key: string): StoredValue | undefined {

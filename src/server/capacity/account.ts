@@ -464,7 +464,7 @@ export class Account {
   /** Returns this account, or an account that includes it, whose limit another amount would exceed, if any. */
   findExceeded(pot: Pot, amount: number): Account | undefined {
     for (const node of this.#listNodes()) {
-      if (node.amount(pot) + amount > node.#limit(pot, node, amount)) return node;
+      if ((node.#amounts?.[pot.index] ?? 0) + amount > node.#limit(pot, node, amount)) return node;
     }
   }
 

@@ -31,7 +31,7 @@ import type {
 import { deadline } from "../../core/kit/deadline.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { systemClock } from "../../core/timers.ts";
-import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
+import { customStore, openOther, requireConnect, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { type BatchEngine, GET_ALL } from "../get_all.ts";
 import { openLink, type Parameter, type PostgresClient, type PostgresLink, type Row } from "./clients.ts";
 import { type Statements, toStatements } from "./schema.ts";
@@ -71,11 +71,7 @@ export function postgresStore(
 ): Store {
   checkOptions("create a store", options, OPTIONS);
   const { schema = "mcp", ...rest } = options;
-  if (typeof connect !== "function") {
-    throw new TypeError(
-      "Cannot create a store: connect is not a function; write postgresStore(() => new pg.Pool({ connectionString }))",
-    );
-  }
+  requireConnect({ connect }, "postgresStore(() => new pg.Pool({ connectionString }))");
   if (typeof schema !== "string" || !/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
     throw new TypeError(
       `Cannot create a store: schema is ${show(schema)}; use 1 to 48 lowercase letters, digits and "_"`,
@@ -96,13 +92,9 @@ async function openEngine(
   signal: AbortSignal,
 ): Promise<StoreEngine> {
   const client = await connect();
-  const engine = new PostgresEngine(openLink(client, place.timeoutMs), place, async () => {
-    const other = await connect();
-    if (other !== client) return openLink(other, place.timeoutMs);
-    throw new TypeError(
-      "Cannot listen to PostgreSQL: connect returned the same pool twice; return a new pool on each call",
-    );
-  });
+  const toLink = (client: PostgresClient) => openLink(client, place.timeoutMs);
+  const toOther = async () => toLink(await openOther(connect, client, { database: "PostgreSQL", kind: "pool" }));
+  const engine = new PostgresEngine(toLink(client), place, toOther);
   try {
     await engine.install(signal);
     return engine;

@@ -30,7 +30,7 @@ import type {
   StoreEngine,
 } from "../../server/engine/store.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
-import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
+import { customStore, openOther, requireConnect, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { type BatchEngine, GET_ALL } from "../get_all.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, toDigest, TRIM } from "./scripts.ts";
@@ -64,11 +64,7 @@ const OPTIONS: KnownOptions<keyof RedisStoreOptions> = { names: { ...STORE_OPTIO
 export function redisStore(connect: () => Awaitable<RedisClient>, options: RedisStoreOptions = {}): Store {
   checkOptions("create a store", options, OPTIONS);
   const { prefix = "mcp:", ...rest } = options;
-  if (typeof connect !== "function") {
-    throw new TypeError(
-      "Cannot create a store: connect is not a function; write redisStore(() => createClient({ url }))",
-    );
-  }
+  requireConnect({ connect }, "redisStore(() => createClient({ url }))");
   if (typeof prefix !== "string" || /[{}]/.test(prefix)) {
     throw new TypeError(`Cannot create a store: prefix is ${JSON.stringify(prefix)}; use a string without braces`);
   }
@@ -82,13 +78,8 @@ async function openEngine(
 ): Promise<StoreEngine> {
   const client = await connect();
   const link = await openLink(client, signal);
-  return new RedisEngine(link, prefix, async () => {
-    const other = await connect();
-    if (other !== client) return await openLink(other);
-    throw new TypeError(
-      "Cannot listen to Redis: connect returned the same client twice; return a new client on each call",
-    );
-  });
+  const toOther = async () => await openLink(await openOther(connect, client, { database: "Redis", kind: "client" }));
+  return new RedisEngine(link, prefix, toOther);
 }
 
 /** Maximum number of logs or values that one command reads. */

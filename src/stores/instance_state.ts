@@ -32,6 +32,7 @@ import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import type { OwnUse } from "./operations.ts";
 import { PartView } from "./part_view.ts";
+import { Repeated } from "./repeated.ts";
 import { type Seal, SealedStore, type Sealing } from "./sealed_store.ts";
 import { type StoreParts, UserView } from "./user_view.ts";
 
@@ -95,16 +96,19 @@ export interface SessionRecordInfo {
   readonly store: SealedStore;
 }
 
+/** A notification about a session. */
+export interface SessionNews {
+  readonly isEnded?: unknown;
+  readonly claim?: unknown;
+  readonly relay?: unknown;
+}
+
 /** A session's record, to which other instances send notifications. */
 export interface InformedSession extends SharedSession {
-  /** Hash of the session id. */
-  readonly key: string;
   /** Reads the record. If the store does not respond, `isEnded` does not change. */
   refresh(): Promise<void>;
-  /** Ends the session in this process, because another instance has ended the session. */
-  endLocal(): void;
-  /** Closes the connection of a stream, because another instance now sends the stream to the client. */
-  disconnectLocal(stream: string | undefined): void;
+  /** Handles a notification. See {@linkcode News}. */
+  inform(news: SessionNews): void;
   /**
    * Handles a message that another instance has received from the client. Without `relayed`, handles all messages that
    * this process has not received.
@@ -147,9 +151,11 @@ export class InstanceState implements SharedState, Sealing {
   #instance?: string;
   /** The realm of the server whose path has parameters, or of a server without parameters in its path. */
   readonly #trunkRealm: string;
-  readonly #sessions = new Map<string, InformedSession>();
-  /** Records of sessions that this process is opening. The limits on store operations limit their number. */
-  readonly #opening = new Set<InformedSession>();
+  /**
+   * The records of sessions in this process, and of sessions that this process is opening. The limits on store
+   * operations limit their number.
+   */
+  readonly #sessions = new Map<string, Set<InformedSession>>();
   /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
@@ -167,11 +173,15 @@ export class InstanceState implements SharedState, Sealing {
   #keyedSince?: number;
   #isSending = false;
   #isClosed = false;
-  #isConnecting = false;
-  #listening?: Promise<boolean>;
+  /** Reads until the store responds, because a server that only writes would not notice that reads work again. */
+  readonly #connection: Repeated;
+  #connecting?: Promise<boolean>;
+  readonly #listener: Repeated;
   #topic?: Promise<string>;
+  /** Stops listening to other instances. Set while this instance listens. */
   #stop?: () => void;
-  #isListening = false;
+  /** Whether an attempt to listen has failed, so that notifications may have been missed. */
+  #wasLost = false;
   #sending?: Promise<void>;
   #rules?: InformedRules;
 
@@ -180,13 +190,14 @@ export class InstanceState implements SharedState, Sealing {
     this.#parts = parts;
     // The first path with a state is the path with parameters, because its server creates the servers of concrete paths.
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
-    this.ends = new PendingEnds(this.clock);
+    this.ends = new PendingEnds(host);
     this.own = new SealedStore(new UserView(parts, "server"), this);
+    this.#connection = new Repeated(this.clock, () => this.succeeds("get", () => this.check()));
+    this.#listener = new Repeated(this.clock, () => this.#follow());
     host.changes.publish = (change) => this.#queueChange(change);
     host.changes.connect = () => {
       const loading = this.#rules?.load();
-      const listening = this.#isListening ? undefined : this.listen();
-      return loading || listening && listening.then(() => {});
+      return loading || (this.#stop ? undefined : this.listen());
     };
   }
 
@@ -234,19 +245,7 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   connect(): void {
-    if (this.#isConnecting) return;
-    this.#isConnecting = true;
-    this.#connect();
-  }
-
-  // Tries until the store responds, because a server that only writes would not notice that reads work again.
-  async #connect(): Promise<void> {
-    const isConnected = await this.attempt("get", async () => {
-      await this.check();
-      return true;
-    });
-    if (isConnected || this.#isClosed) return;
-    this.clock.start(() => void (!this.#isClosed && this.#connect()), RETRY_MS, { background: true });
+    this.#connecting ??= this.#connection.run();
   }
 
   async check(): Promise<void> {
@@ -276,11 +275,11 @@ export class InstanceState implements SharedState, Sealing {
     const record = this.#parts.createSession(this, { key, usedKey, id, ms, account, store: this.by(account) });
     // Add the record before its first read. Otherwise the record would miss the notification of a change during the
     // read.
-    this.#opening.add(record);
+    this.#sessions.set(key, (this.#sessions.get(key) ?? new Set()).add(record));
     try {
       await record.refresh();
     } catch (error) {
-      this.#opening.delete(record);
+      this.removeSession(key, record);
       throw error;
     }
     return record;
@@ -371,6 +370,8 @@ export class InstanceState implements SharedState, Sealing {
     const rules = await this.#rules?.close();
     if (rules) this.#reportLost(`${rules} rules about disabled handlers`);
     this.#isClosed = true;
+    this.#connection.close();
+    this.#listener.close();
     this.#stop?.();
     await this.#parts.closeStore();
   }
@@ -394,12 +395,6 @@ export class InstanceState implements SharedState, Sealing {
     }
   }
 
-  /** Adds a session, so that its record receives notifications from other instances. */
-  addSession(record: InformedSession): void {
-    this.#opening.delete(record);
-    this.#sessions.set(record.key, record);
-  }
-
   /**
    * Announces recent changes of the resources `uris` again, because a session that subscribed to these resources on
    * another instance has missed them.
@@ -408,9 +403,9 @@ export class InstanceState implements SharedState, Sealing {
     for (const uri of uris) if (this.#own.has(uri)) this.#host.changes.emitLocal({ kind: "resource", uri });
   }
 
-  removeSession(record: InformedSession): void {
-    this.#opening.delete(record);
-    if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
+  removeSession(key: string, record: InformedSession): void {
+    const records = this.#sessions.get(key);
+    if (records?.delete(record) && !records.size) this.#sessions.delete(key);
   }
 
   /** Returns a key with the hash of a name, so that the store does not reveal the name. */
@@ -442,6 +437,11 @@ export class InstanceState implements SharedState, Sealing {
     }
   }
 
+  /** Runs store operations as `attempt`. Resolves to whether they have succeeded. */
+  async succeeds(operation: string, run: () => Promise<unknown>): Promise<boolean> {
+    return await this.attempt(operation, async () => [await run()]) !== undefined;
+  }
+
   #reportLost(things: string): void {
     const error = new Error(`Cannot write ${things}: the store does not respond`);
     this.#host.observer.store?.({ state: "degraded", operation: "set", error });
@@ -460,11 +460,7 @@ export class InstanceState implements SharedState, Sealing {
    * Sends a notification to the other instances. Resolves to `false` if the store fails; the notification is then lost.
    */
   async publish(store: SealedStore, news: News): Promise<boolean> {
-    const publish = async () => {
-      await this.publishOrThrow(store, news);
-      return true;
-    };
-    return await this.attempt("publish", publish) ?? false;
+    return await this.succeeds("publish", () => this.publishOrThrow(store, news));
   }
 
   /** Sends a notification to the other instances. Rejects if the store fails. */
@@ -493,38 +489,29 @@ export class InstanceState implements SharedState, Sealing {
    * Starts listening to other instances. If the store fails, resolves to `false`, and retries in the background until
    * the store works.
    */
-  listen(): Promise<boolean> {
-    return this.#listening ??= this.#startListening();
+  async listen(): Promise<boolean> {
+    return !!this.#stop || !this.#listener.isWaiting && await this.#listener.run();
   }
 
-  async #startListening(): Promise<boolean> {
-    const stop = await this.attempt("subscribe", async () => {
+  async #follow(): Promise<boolean> {
+    this.#stop = await this.attempt("subscribe", async () => {
       const topic = await this.#toTopic();
       return await this.own.follow(topic, (value) => this.#receive(value), { onGap: () => this.#refreshAll() });
     });
-    if (stop) {
-      this.#stop = stop;
-      this.#isListening = true;
-      if (this.#isClosed) stop();
-      return true;
-    }
-    this.clock.start(
-      () => {
-        this.#listening = undefined;
-        if (!this.#isClosed) this.listen().then((isListening) => isListening && this.#refreshAll());
-      },
-      RETRY_MS,
-      { background: true },
-    );
-    return false;
+    if (this.#stop && this.#isClosed) this.#stop();
+    if (this.#stop && this.#wasLost) this.#refreshAll();
+    this.#wasLost = !this.#stop;
+    return !this.#wasLost;
   }
 
   #refreshAll(): void {
     this.#own.clear();
     this.#rules?.refresh();
     this.#host.changes.onMissed?.();
-    for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
-    for (const record of this.#sessions.values()) record.receiveLocal();
+    for (const record of [...this.#sessions.values()].flatMap((records) => [...records])) {
+      this.refreshSession(record);
+      record.receiveLocal();
+    }
   }
 
   /** Reads a session's record again. Later change notifications from other instances wait for this read. */
@@ -549,16 +536,7 @@ export class InstanceState implements SharedState, Sealing {
     if (isOwn) return;
     if (news.rules === true) return this.#rules?.refresh();
     if (typeof news.session !== "string") return;
-    const record = this.#sessions.get(news.session);
-    if (record) this.#inform(record, news);
-    for (const record of this.#opening) if (record.key === news.session) this.#inform(record, news);
-  }
-
-  #inform(record: InformedSession, { isEnded, relay, claim }: Readonly<Record<string, unknown>>): void {
-    if (isEnded === true) record.endLocal();
-    else if (isRelayed(relay)) record.receiveLocal(relay);
-    else if (claim === undefined) this.refreshSession(record);
-    else record.disconnectLocal(typeof claim === "string" ? claim : undefined);
+    for (const record of this.#sessions.get(news.session) ?? []) record.inform(news);
   }
 
   #announce(change: SharedChange): void {
@@ -574,7 +552,7 @@ export class InstanceState implements SharedState, Sealing {
     // Subscribers on other instances miss changes above the limit.
     const key = toKey(change);
     const isNew = !this.#changes.has(key);
-    if (this.#changes.set(key, change) && isNew && this.#isListening) this.#own.add(change);
+    if (this.#changes.set(key, change) && isNew && this.#stop) this.#own.add(change);
     if (this.#isSending) return;
     this.#isSending = true;
     this.#sending = this.#sendQueued();
@@ -608,13 +586,12 @@ export class InstanceState implements SharedState, Sealing {
     const send = async () => {
       try {
         await this.publishOrThrow(this.own, { changes });
-        return true;
       } catch (error) {
         isRefused = error instanceof RangeError;
         throw error;
       }
     };
-    if (await this.attempt("publish", send)) return;
+    if (await this.succeeds("publish", send)) return;
     if (!isRefused || changes.length === 1) return this.#own.remove(changes);
     for (const change of changes) await this.#sendChanges([change]);
   }
@@ -629,7 +606,6 @@ const PLAIN: Seal = {
   open: (_key, text) => Promise.resolve(text),
 };
 
-const RETRY_MS = 1000;
 /**
  * Maximum total length in characters of the changes in one entry. A longer change gets its own entry.
  */
@@ -656,10 +632,6 @@ function isChange(change: unknown): change is SharedChange {
   if (change.kind === "extension") return typeof change.extension === "string" && isObject(change.published);
   return change.kind === "resource" && typeof change.uri === "string" ||
     change.kind === "list" && typeof change.feature === "string";
-}
-
-function isRelayed(value: unknown): value is Relayed {
-  return isObject(value) && typeof value.period === "number" && typeof value.id === "number";
 }
 
 /** Number of bytes that each client may take from the reserve for stored data, which is enough for a few sessions. */

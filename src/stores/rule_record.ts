@@ -8,9 +8,15 @@ import { INTERNALS } from "../core/internals.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { Ruled } from "../server/engine/store.ts";
 import type { Handler } from "../server/visibility/feature.ts";
-import { toName, withAlso } from "../server/visibility/registry.ts";
-import { applyRules, type PlacedRule, type SharedRule, type SharedRules } from "../server/visibility/visibility.ts";
+import {
+  applyRules,
+  groupByKey,
+  type PlacedRule,
+  type SharedRule,
+  type SharedRules,
+} from "../server/visibility/visibility.ts";
 import type { InformedRules, InstanceState } from "./instance_state.ts";
+import { Repeated } from "./repeated.ts";
 
 interface StoredRules {
   /**
@@ -46,24 +52,20 @@ export class RuleRecord implements InformedRules {
    * single paths.
    */
   readonly #noticed = { shown: 0, hidden: 0 };
-  /** Whether the rules were written, but the other instances were not notified yet. */
-  #isUntold = false;
-  /** Whether the rules must be written again although they have not changed. */
-  #isDue = true;
-  /** Whether a request may have failed because the rules were not known yet. */
+  /**
+   * The time at which the rules must be written and announced again although they have not changed, on the monotonic
+   * clock.
+   */
+  #due = -Infinity;
+  /** Whether a request may have failed because the rules were not known. */
   #isLate = false;
-  /** Whether the last attempt to compile the handlers with the current rules failed. */
-  #isSpoiled = false;
-  #isWanted = false;
-  #isClosed = false;
-  #running?: Promise<void>;
-  /** Stops the timer for the next exchange with the store. Set while no exchange is in progress. */
-  #stop?: () => void;
+  readonly #exchanges: Repeated;
 
   constructor(instances: InstanceState, ruled: Ruled, trunk?: SharedRules) {
     this.#instances = instances;
     this.#ruled = ruled;
     this.#trunk = trunk;
+    this.#exchanges = new Repeated(instances.clock, () => this.#exchange(), RENEW_MS);
     this.#unwatch = trunk?.watch(() => {
       try {
         this.#applyAll();
@@ -113,7 +115,7 @@ export class RuleRecord implements InformedRules {
       this.#pending = before;
       throw error;
     }
-    if (!this.#isClosed) this.refresh();
+    this.refresh();
   }
 
   open(method: string, isBrought = false): Promise<void> | undefined {
@@ -127,63 +129,38 @@ export class RuleRecord implements InformedRules {
     throw toBusy("serve the request: the store does not report which handlers are disabled");
   }
 
-  load(): Promise<void> | undefined {
+  load(): Promise<unknown> | undefined {
     // After a failure, do not exchange rules here, because the caller would wait for the store again. The timer starts
     // the next attempt.
-    if (!this.#known && !this.#stop) return this.#run();
+    if (!this.#known && !this.#exchanges.isWaiting) return this.#exchanges.again();
   }
 
   refresh(): void {
-    this.#run();
+    this.#exchanges.again();
   }
 
   async close(): Promise<number> {
-    this.#isClosed = true;
     this.#unwatch?.();
-    this.#stop?.();
-    await this.#running;
-    if (this.#pending.length || this.#isUntold) await this.#exchange();
+    await this.#exchanges.close();
+    if (this.#pending.length || this.#known && this.#isDue) await this.#store();
     return this.#pending.length;
   }
 
-  /**
-   * Reads the rules from the store, and writes the pending changes. If an exchange is in progress, another exchange
-   * follows it.
-   */
-  #run(): Promise<void> {
-    this.#isWanted = true;
-    return this.#running ??= this.#exchangeAll();
+  get #isDue(): boolean {
+    return this.#due <= this.#instances.clock.now();
   }
 
-  async #exchangeAll(): Promise<void> {
-    this.#stop?.();
-    this.#stop = undefined;
-    let isDone = true;
-    while (this.#isWanted && isDone && !this.#isClosed) {
-      this.#isWanted = false;
-      // Start listening before reading the rules. Otherwise a change between the two steps would be missed.
-      isDone = await this.#instances.listen() && await this.#exchange();
-    }
-    this.#running = undefined;
-    if (this.#isClosed) return;
-    this.#isLate ||= !isDone;
-    const retry = () => {
-      this.#isDue ||= isDone;
-      this.#run();
-    };
-    this.#stop = this.#instances.clock.start(retry, isDone ? RENEW_MS : RETRY_MS, { background: true });
-  }
-
+  /** Reads the rules from the store, and writes the pending changes. */
   async #exchange(): Promise<boolean> {
+    // Start listening before reading the rules. Otherwise a change between the two steps would be missed.
+    const isDone = await this.#instances.listen() && await this.#store();
+    this.#isLate ||= !isDone;
+    return isDone;
+  }
+
+  async #store(): Promise<boolean> {
     const key = await this.#instances.hash("rules", "");
-    const isDone = await this.#instances.queue(key, () =>
-      this.#instances.attempt("set", async () => {
-        await this.#write(key);
-        if (this.#isUntold) await this.#instances.publishOrThrow(this.#instances.own, { rules: true });
-        this.#isUntold = false;
-        return true;
-      }));
-    return isDone ?? false;
+    return await this.#instances.queue(key, () => this.#instances.succeeds("set", () => this.#write(key)));
   }
 
   async #write(key: string): Promise<void> {
@@ -191,7 +168,7 @@ export class RuleRecord implements InformedRules {
     // Fail until the trunk's rules, which apply to all paths, are known. Otherwise a rule that shows a handler on this
     // path could be dropped as if it had no effect, although the trunk's rules hide the handler.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
-    await update("store which handlers are disabled", async () => {
+    const isWritten = await update("store which handlers are disabled", async () => {
       const found = await this.#instances.own.get(key);
       const stored = found ? toStored(found.value) : NOTHING;
       if (!stored) throw new RangeError(UNREADABLE);
@@ -204,18 +181,21 @@ export class RuleRecord implements InformedRules {
       const pending = this.#pending;
       const next = this.#merge(before, pending);
       if (isTooLarge(next, stored)) throw new RangeError(this.#toTooLarge("handlers", false));
-      if (next !== stored || this.#isDue && next.rules.length) {
-        // Set this flag before the write, because the write may succeed even if its response is lost.
-        this.#isUntold = true;
+      const isChanged = next !== stored || this.#isDue && !!found;
+      if (isChanged) {
+        // Set the time before the write, because the write may succeed even if its response is lost.
+        this.#due = -Infinity;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
         if (await this.#instances.own.set(key, value, options) === undefined) return CHANGED;
       }
-      this.#isDue = false;
       this.#known = next;
       this.#pending = this.#pending.filter((rule) => !pending.includes(rule));
       if (pending.length) this.#applyAll();
+      return isChanged;
     });
+    if (isWritten) await this.#instances.publishOrThrow(this.#instances.own, { rules: true });
+    this.#due = this.#instances.clock.now() + RENEW_MS;
   }
 
   /** Returns `stored` with the changes applied. Returns `stored` itself if the changes have no effect. */
@@ -253,7 +233,7 @@ export class RuleRecord implements InformedRules {
       this.#update();
     } catch (error) {
       this.#list = undefined;
-      this.#isSpoiled = true;
+      this.#isLate = true;
       throw error;
     }
   }
@@ -270,20 +250,20 @@ export class RuleRecord implements InformedRules {
     this.#list = own && ofTrunk && [...ofTrunk, ...own].sort((a, b) => a.at - b.at);
     const { registry, visibility } = this.#ruled;
     const find = (handlers: readonly Handler[]) => {
-      if (this.#isSpoiled) return handlers;
+      // Without rules, it is unknown with which rules the handlers are compiled.
+      if (!before) return handlers;
       const [was, is] = [findHidden(handlers, before), findHidden(handlers, this.#list)];
       return handlers.filter((handler) => was.has(handler) !== is.has(handler));
     };
     try {
       // Announce a change only if a client may have received a list or an error: no client gets a list before the rules
       // are known.
-      if (before || this.#isLate || this.#isSpoiled) visibility.apply(find);
+      if (before || this.#isLate) visibility.apply(find);
       else registry.toggle(find);
     } catch (error) {
       this.#list = before;
       throw error;
     }
-    this.#isSpoiled = false;
     for (const onChange of this.#watchers) onChange();
   }
 
@@ -302,8 +282,6 @@ export class RuleRecord implements InformedRules {
  * still fit into one value in Deno KV (64 KiB).
  */
 const MAX_BYTES = 32_768;
-
-const RETRY_MS = 1000;
 
 /** Time to live of the rules in the store: a year, in milliseconds. Running instances renew the rules. */
 const LIFE_MS = 31_536_000_000;
@@ -333,27 +311,14 @@ function findHidden(handlers: readonly Handler[], rules: readonly PlacedRule[] |
   if (!rules) return new Set(handlers.filter((handler) => handler[INTERNALS].feature.name !== "extensions"));
   const hidden = new Set<Handler>();
   if (!rules.length) return hidden;
-  const known = groupByKey(handlers);
+  const groups = groupByKey(handlers);
   for (const { key, isShown } of rules) {
-    for (const handler of known.get(key)?.flatMap(withAlso) ?? []) {
+    for (const handler of groups.get(key) ?? []) {
       if (isShown) hidden.delete(handler);
       else hidden.add(handler);
     }
   }
   return hidden;
-}
-
-/** Groups handlers by the keys with which rules can select them. */
-function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly Handler[]> {
-  const groups = new Map<string, Handler[]>();
-  for (const handler of handlers) {
-    for (const key of [toName(handler), ...handler.tags?.map((tag) => `tag ${JSON.stringify(tag)}`) ?? []]) {
-      const known = groups.get(key);
-      if (known) known.push(handler);
-      else groups.set(key, [handler]);
-    }
-  }
-  return groups;
 }
 
 /**

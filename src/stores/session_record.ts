@@ -5,7 +5,6 @@
 import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { toBusy } from "../core/protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../core/protocol/jsonrpc.ts";
-import type { Account } from "../server/capacity/account.ts";
 import type { Charge } from "../server/capacity/charges.ts";
 import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
@@ -13,24 +12,21 @@ import type { SharedValue } from "../server/call/shared_values.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
-import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
+import type {
+  InformedSession,
+  InstanceState,
+  Relayed,
+  SessionNews,
+  SessionRecordInfo,
+} from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
 export class SessionRecord implements InformedSession {
-  readonly key: string;
-  readonly #id: string;
-  /** The key of the mark of use. */
-  readonly #usedKey: string;
   readonly #instances: InstanceState;
+  readonly #info: SessionRecordInfo;
   readonly #ends: number;
-  readonly #account: Account;
-  /**
-   * The store, for the read with which a request opens the session, and for the session's own work. This work waits, but
-   * is not refused. A request in an open session gets a store of its own.
-   */
-  readonly #store: SealedStore;
   readonly #streams: StreamLog;
   #isEnded?: boolean;
   #state: SessionState = {};
@@ -50,15 +46,11 @@ export class SessionRecord implements InformedSession {
   /** The charge for the mark of use that was last written. */
   #useCharge?: Charge;
 
-  constructor(instances: InstanceState, { key, usedKey, id, ms, account, store }: SessionRecordInfo) {
-    this.key = key;
-    this.#usedKey = usedKey;
-    this.#id = id;
+  constructor(instances: InstanceState, info: SessionRecordInfo) {
     this.#instances = instances;
-    this.#ends = instances.clock.now() + ms;
-    this.#account = account;
-    this.#store = store;
-    this.#streams = new StreamLog(instances, { session: key, account, store });
+    this.#info = info;
+    this.#ends = instances.clock.now() + info.ms;
+    this.#streams = new StreamLog(instances, info);
   }
 
   get isEnded(): boolean | undefined {
@@ -71,43 +63,41 @@ export class SessionRecord implements InformedSession {
 
   join(local: LocalSession): void {
     this.#local = local;
-    this.#instances.addSession(this);
     if (this.#isOutdated) this.#instances.refreshSession(this);
   }
 
   leave(): void {
     this.#local = undefined;
-    this.#instances.removeSession(this);
+    this.#instances.removeSession(this.#info.key, this);
     this.#streams.stop();
   }
 
   async touch(): Promise<void> {
     const { instance, limits: { connections } } = this.#instances;
     const options = { ttlMs: toTtl(connections.sessionIdleMs + TOUCH_MS) };
-    const charge = this.#instances.mayWrite(this.#account, instance, options.ttlMs);
+    const charge = this.#instances.mayWrite(this.#info.account, instance, options.ttlMs);
     if (!charge) return;
     this.#useCharge?.end();
     this.#useCharge = charge;
-    await this.#attempt("set", async () => {
-      await update("mark the session as used", async () => {
-        const version = await this.#store.set(this.#usedKey, instance, {
+    await this.#attempt("set", () =>
+      update("mark the session as used", async () => {
+        const version = await this.#info.store.set(this.#info.usedKey, instance, {
           ...options,
           version: this.#usedVersion,
         });
         if (version !== undefined) return void (this.#usedVersion = version);
         // The version did not match, because another instance has used or retired the session since the last read.
         const used = await this.#readUse();
-        return used === RETIRED ? this.endLocal() : CHANGED;
-      });
-    });
+        return used === RETIRED ? this.#endLocal() : CHANGED;
+      }));
   }
 
   reserveEnd(): boolean {
-    return this.#instances.reserveEnd(this.key, this.#account, () => this.#writeEnd());
+    return this.#instances.reserveEnd(this.#info.key, this.#info.account, () => this.#writeEnd());
   }
 
   async end(): Promise<boolean> {
-    return await this.#instances.ends.write(this.key);
+    return await this.#instances.ends.write(this.#info.key);
   }
 
   async retire(): Promise<void> {
@@ -117,7 +107,7 @@ export class SessionRecord implements InformedSession {
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
       // After this write, other instances find the session retired. The write fails if another instance has just used
       // the session, and this other instance then retires the session later.
-      if (await this.#store.set(this.#usedKey, RETIRED, options) === undefined) return;
+      if (await this.#info.store.set(this.#info.usedKey, RETIRED, options) === undefined) return;
       await this.#storeEnd();
     });
   }
@@ -139,15 +129,14 @@ export class SessionRecord implements InformedSession {
     const expected = change(this.#state);
     // Charge the bytes of the new state before the charge for the old state ends, because the old state stays stored if
     // the limit is exceeded.
-    const charge = this.#instances.mayWrite(this.#account, expected, ttlMs);
+    const charge = this.#instances.mayWrite(this.#info.account, expected, ttlMs);
     if (!charge) throw toBusy("change the session: too much data is stored for the client", "replay.bytes");
     this.#stateCharge?.end();
     this.#stateCharge = charge;
     this.#state = expected;
-    let refused: { readonly error: unknown } | undefined;
-    const store = this.#instances.by(this.#account);
-    await this.#attempt("set", async () => {
-      await update("change the session", async () => {
+    const store = this.#instances.by(this.#info.account);
+    await this.#attempt("set", () =>
+      update("change the session", async () => {
         const known = this.#stored;
         const { state, version } = known ?? await this.#readState(store);
         this.#stored = undefined;
@@ -159,19 +148,17 @@ export class SessionRecord implements InformedSession {
           // The known state may be outdated. Read the stored state and try again before rejecting the change.
           if (known) return CHANGED;
           this.#stored = { state, version };
-          return void (refused = { error });
+          throw error;
         }
-        const written = await store.set(this.key, next, { ttlMs, version });
+        const written = await store.set(this.#info.key, next, { ttlMs, version });
         if (!written) return CHANGED;
         this.#state = next;
         this.#stored = { state: next, version: written };
         // If the state was read from the store, it may contain changes by other instances. Apply these changes in this
         // process too.
         if (!known) this.#apply(expected);
-        return void await this.#instances.publish(store, { session: this.key });
-      });
-    });
-    if (refused) throw refused.error;
+        await this.#instances.publish(store, { session: this.#info.key });
+      }));
   }
 
   async refresh(): Promise<void> {
@@ -179,7 +166,7 @@ export class SessionRecord implements InformedSession {
     if (!read) return;
     // Treat a session with an unreadable record as ended, because its end may have been recorded. Never set `#isEnded` back to
     // `false`, because a notification of the end may have arrived during a read that started before the end.
-    this.#isEnded ||= read.isRetired || !read.state || this.#instances.ends.find(this.key) !== undefined;
+    this.#isEnded ||= read.isRetired || !read.state || this.#instances.ends.find(this.#info.key) !== undefined;
     this.#state = read.state ?? {};
   }
 
@@ -188,8 +175,8 @@ export class SessionRecord implements InformedSession {
     // Read only after this process has written its pending changes. Otherwise the older state from the store would undo
     // these changes in this process.
     const before = this.#state;
-    await this.#instances.queue(this.#id, () => this.refresh());
-    if (this.#isEnded) this.endLocal();
+    await this.#instances.queue(this.#info.id, () => this.refresh());
+    if (this.#isEnded) this.#endLocal();
     else this.#apply(before);
   }
 
@@ -200,21 +187,28 @@ export class SessionRecord implements InformedSession {
     this.#instances.repeatChanges(this.#state.uris?.filter((uri) => !known.includes(uri)) ?? []);
   }
 
-  endLocal(): void {
+  inform({ isEnded, relay, claim }: SessionNews): void {
+    if (isEnded === true) this.#endLocal();
+    else if (isRelayed(relay)) this.receiveLocal(relay);
+    else if (claim === undefined) this.#instances.refreshSession(this);
+    else this.#local?.disconnectStream(typeof claim === "string" ? claim : undefined);
+  }
+
+  #endLocal(): void {
     this.#isEnded = true;
     this.#local?.end();
     // Delete the mark of use, because this process may have written the mark after the session had ended.
-    this.#attempt("delete", async () => void await this.#store.delete(this.#usedKey));
+    this.#attempt("delete", () => this.#info.store.delete(this.#info.usedKey));
   }
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isRetired: boolean }> {
-    const [record, used] = await this.#store.getAll([this.key, this.#usedKey]);
+    const [record, used] = await this.#info.store.getAll([this.#info.key, this.#info.usedKey]);
     const { state } = this.#takeState(record);
     return { state, isRetired: this.#takeUse(used) === RETIRED };
   }
 
   async #readState(store: SealedStore): Promise<StoredState> {
-    return this.#takeState(await store.get(this.key));
+    return this.#takeState(await store.get(this.#info.key));
   }
 
   #takeState(record: SharedValue | undefined): StoredState {
@@ -223,7 +217,7 @@ export class SessionRecord implements InformedSession {
 
   /** Returns the id of the instance that last used the session, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
-    return this.#takeUse(await this.#store.get(this.#usedKey));
+    return this.#takeUse(await this.#info.store.get(this.#info.usedKey));
   }
 
   #takeUse(used: SharedValue | undefined): unknown {
@@ -231,12 +225,8 @@ export class SessionRecord implements InformedSession {
     return used?.value;
   }
 
-  disconnectLocal(stream: string | undefined): void {
-    this.#local?.disconnectStream(stream);
-  }
-
   async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {
-    const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.key, asked);
+    const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.#info.key, asked);
     const id = await seal([this.#toAsker(), method, params, reads]);
     // Clients repeat the id in their responses. Without room for the call, only this instance can take the response.
     return id.length <= this.#instances.limits.request.idCharacters ? id : await seal([this.#toAsker()]);
@@ -256,20 +246,19 @@ export class SessionRecord implements InformedSession {
       }
       if (!await mayAnswer?.(asked.call) || !this.#remember(String(message.id))) return true;
     }
-    const mayRelay = this.#instances.mayRelay(this.#account);
+    const mayRelay = this.#instances.mayRelay(this.#info.account);
     // The log of a period expires at the latest after the period and the time to live of its last entry.
-    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, PERIOD_MS + RELAY.ttlMs)) {
+    if (!mayRelay || !this.#instances.mayWrite(this.#info.account, message, PERIOD_MS + RELAY.ttlMs)) {
       return this.#keep(message);
     }
-    const store = this.#instances.by(this.#account);
+    const store = this.#instances.by(this.#info.account);
     const period = this.#period;
     const forward = async () => {
       const id = await store.append(await this.#toRelayLog(period), message, RELAY);
-      await this.#instances.publishOrThrow(store, { session: this.key, relay: { period, id } });
-      return true;
+      await this.#instances.publishOrThrow(store, { session: this.#info.key, relay: { period, id } });
     };
-    // `attempt` rejects if the client has used up its share of the store.
-    const isDone = await this.#instances.attempt("append", forward).catch(() => false);
+    // `succeeds` rejects if the client has used up its share of the store.
+    const isDone = await this.#instances.succeeds("append", forward).catch(() => false);
     return isDone || this.#keep(message);
   }
 
@@ -283,7 +272,7 @@ export class SessionRecord implements InformedSession {
   // the id has no room for the call.
   async #findAsked({ id }: Response): Promise<{ readonly call?: HandlerCall } | undefined> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return;
-    const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
+    const opened = await this.#instances.open(this.#info.key, id.slice(QUESTION.length));
     if (!Array.isArray(opened)) return;
     const [asker, method, params, reads = []] = opened;
     if (asker === this.#toAsker()) return;
@@ -307,10 +296,10 @@ export class SessionRecord implements InformedSession {
   }
 
   async receiveLocal(relayed?: Relayed): Promise<void> {
+    if (!this.#local) return;
     // Read the entries one after another, so that none is received twice.
-    const receiving = this.#receiving.then(() => this.#instances.attempt("read", () => this.#receive(relayed)));
-    this.#receiving = receiving.catch(() => {});
-    await receiving;
+    const receive = () => this.#instances.attempt("read", () => this.#receive(relayed));
+    await this.#instances.queue(`relayed ${this.#info.id}`, receive);
   }
 
   async #receive(relayed: Relayed | undefined): Promise<void> {
@@ -320,7 +309,7 @@ export class SessionRecord implements InformedSession {
 
   async #receiveFrom(period: number, id?: number): Promise<void> {
     const range = id === undefined ? { limit: RELAY.max } : { after: id - 1, limit: 1 };
-    const { entries, epoch } = await this.#store.read(await this.#toRelayLog(period), range);
+    const { entries, epoch } = await this.#info.store.read(await this.#toRelayLog(period), range);
     for (const entry of entries) {
       // The ids of each log begin again.
       const key = `${epoch} ${entry.id}`;
@@ -335,8 +324,6 @@ export class SessionRecord implements InformedSession {
    * the messages. The map holds more messages than two logs, so that no message in the logs is forgotten.
    */
   readonly #received = new BoundedMap<string, void>({ full: "evict", max: 4 * RELAY.max });
-  /** Settles when no forwarded message is being received. */
-  #receiving: Promise<unknown> = Promise.resolve();
 
   write(stream: WrittenStream): void {
     this.#streams.write(stream);
@@ -351,16 +338,15 @@ export class SessionRecord implements InformedSession {
   }
 
   claim(stream?: string): void {
-    const store = this.#instances.by(this.#account);
+    const store = this.#instances.by(this.#info.account);
     // If the client has used up its share of the store, its earlier connection stays open, which harms only the client.
-    this.#instances.publish(store, { session: this.key, claim: stream ?? null }).catch(() => {});
+    this.#instances.publish(store, { session: this.#info.key, claim: stream ?? null }).catch(() => {});
   }
 
   async #writeEnd(): Promise<boolean> {
-    return !!await this.#attempt("set", async () => {
+    return await this.#attempt("set", async () => {
       await this.#storeEnd();
-      await this.#store.delete(this.#usedKey);
-      return true;
+      await this.#info.store.delete(this.#info.usedKey);
     });
   }
 
@@ -369,14 +355,14 @@ export class SessionRecord implements InformedSession {
   async #storeEnd(): Promise<void> {
     const ttlMs = toMarkTtl(Math.max(0, this.#ends - this.#instances.clock.now()));
     this.#stateCharge?.end();
-    this.#stateCharge = this.#instances.mayWrite(this.#account, ENDED, ttlMs);
-    if (this.#stateCharge) await this.#store.set(this.key, ENDED, { ttlMs });
-    await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
+    this.#stateCharge = this.#instances.mayWrite(this.#info.account, ENDED, ttlMs);
+    if (this.#stateCharge) await this.#info.store.set(this.#info.key, ENDED, { ttlMs });
+    await this.#instances.publish(this.#info.store, { session: this.#info.key, isEnded: true });
   }
 
   // Queue the operation, so that a request that opens the session waits for this operation.
-  async #attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
-    return await this.#instances.queue(this.#id, () => this.#instances.attempt(operation, run));
+  async #attempt(operation: string, run: () => Promise<unknown>): Promise<boolean> {
+    return await this.#instances.queue(this.#info.id, () => this.#instances.succeeds(operation, run));
   }
 
   get #ttlMs(): number {
@@ -390,7 +376,7 @@ export class SessionRecord implements InformedSession {
   // Each period has its own log. Each message would otherwise renew the time to live of all earlier messages, although
   // they are no longer charged, and although another instance has forwarded them.
   #toRelayLog(period: number): Promise<string> {
-    return this.#instances.hash("relay", `${this.#id} ${period}`);
+    return this.#instances.hash("relay", `${this.#info.id} ${period}`);
   }
 
   /** The version of the mark of use that this process last read or wrote. `null` if there was no mark. */
@@ -431,6 +417,10 @@ const SKEW_MS = 60_000;
 
 function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);
+}
+
+function isRelayed(value: unknown): value is Relayed {
+  return isObject(value) && typeof value.period === "number" && typeof value.id === "number";
 }
 
 /** Reads the state from a stored value. Returns `undefined` if the value is invalid. */

@@ -1,7 +1,6 @@
 /**
  * Writes the events of a session's streams to logs in the store, so that other instances can send the events.
  */
-import type { Account } from "../server/capacity/account.ts";
 import { systemClock } from "../core/timers.ts";
 import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
@@ -10,9 +9,8 @@ import { deadline } from "../core/kit/deadline.ts";
 import { sha256 } from "../core/kit/sha256.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { toBytes } from "../core/protocol/weight.ts";
-import { type InstanceState, toSealedBytes } from "./instance_state.ts";
+import { type InstanceState, type SessionRecordInfo, toSealedBytes } from "./instance_state.ts";
 import type { LogCharge } from "./log_charge.ts";
-import type { SealedStore } from "./sealed_store.ts";
 
 /** A log entry with consecutive events. The first event has the number `first`. */
 interface Batch {
@@ -30,77 +28,55 @@ interface Batch {
   readonly isDead?: boolean;
 }
 
-/** The session whose streams a {@linkcode StreamLog} writes. */
-export interface LoggedSession {
-  /** Hash of the session id. */
-  readonly session: string;
-  readonly account: Account;
-  /** The store, for writing the session's streams. */
-  readonly store: SealedStore;
+/** A stream that this process writes, and the state of its log. */
+interface Writing {
+  readonly charge: LogCharge;
+  /** Number of the last event that was written to the log. Missing until the first write. */
+  written?: number;
+  /** Whether the end of the stream was written. */
+  isOver?: boolean;
+  isWriting?: boolean;
+  /** Ends the wait for further events before the next write. */
+  wake?: () => void;
+  /** Releases the lease. */
+  release?: () => void;
 }
 
 /** Writes and reads the logs of one session's streams. */
 // Bound: `connections.streamsPerClient`, and `calls.running` for streams that respond to calls.
 export class StreamLog {
   readonly #instances: InstanceState;
-  readonly #session: string;
-  readonly #account: Account;
-  readonly #store: SealedStore;
-  /** For each stream, the number of the last event that was written to its log. */
-  readonly #written = new WeakMap<WrittenStream, number>();
-  readonly #writing = new Set<WrittenStream>();
+  readonly #session: SessionRecordInfo;
+  readonly #logs = new WeakMap<WrittenStream, Writing>();
+  /** The streams that have not ended, and for which the process holds the lease. */
+  readonly #leased = new Set<Writing>();
   readonly #followed = new Set<() => void>();
-  /** For each stream whose next write waits for further events, a function that ends this wait. */
-  readonly #wakers = new Map<WrittenStream, () => void>();
-  /** For each stream that has not ended, the function that releases the lease. */
-  readonly #leases = new Map<WrittenStream, () => void>();
 
-  constructor(instances: InstanceState, { session, account, store }: LoggedSession) {
+  constructor(instances: InstanceState, session: SessionRecordInfo) {
     this.#instances = instances;
     this.#session = session;
-    this.#account = account;
-    this.#store = store;
   }
 
   /** Writes new events in the background. Events that arrive during a write are written together in the next write. */
   write(stream: WrittenStream): void {
-    if (stream.isOver) this.#wakers.get(stream)?.();
-    if (this.#writing.has(stream)) return;
-    this.#writing.add(stream);
-    this.#instances.queue(`stream ${stream.name}`, () => this.#writeAll(stream));
+    const log = this.#toWriting(stream);
+    if (stream.isOver) log.wake?.();
+    if (log.isWriting) return;
+    log.isWriting = true;
+    this.#instances.queue(`stream ${stream.name}`, () => this.#writeAll(stream, log));
   }
 
   /** Writes an empty entry, so that the log of the stream does not expire. */
   renew(stream: WrittenStream): void {
-    if (this.#writing.has(stream) || !this.#written.has(stream)) return;
-    const charge = this.#toCharge(stream);
+    const { isWriting, written, charge } = this.#toWriting(stream);
+    if (isWriting || written === undefined) return;
     // Repeat the calls, because a log with too many entries loses its oldest entries.
     const calls = this.#toStored(stream);
     const hasRoom = calls && charge.isOpen && charge.add(toSealedBytes(calls));
     if (!charge.isOpen) return;
     const { isOwn, last } = stream;
     const batch = { first: last + 1, texts: [], isOwn, isOver: false, calls: hasRoom ? calls : undefined };
-    void this.#renew(stream, batch);
-  }
-
-  async #renew(stream: WrittenStream, batch: Batch): Promise<void> {
-    const written = await this.#instances.attempt("append", () => this.#append(stream, batch));
-    if (written) await this.#countAppended(stream, written);
-  }
-
-  /**
-   * Counts an entry that was appended. Removes entries after their time to live, which the log of a long stream would
-   * otherwise keep until it has too many entries.
-   */
-  async #countAppended(stream: WrittenStream, id: number): Promise<void> {
-    const charge = this.#toCharge(stream);
-    const before = charge.countAppended(id);
-    if (before === undefined) return;
-    const trim = async () => {
-      await this.#store.trim(await this.#toLog(stream.name), before);
-      return true;
-    };
-    if (await this.#instances.attempt("trim", trim)) charge.release(before);
+    void this.#append(stream, charge, batch);
   }
 
   /**
@@ -114,57 +90,55 @@ export class StreamLog {
   /** Stops following streams, and releases the leases. */
   stop(): void {
     for (const stop of [...this.#followed]) stop();
-    for (const stream of [...this.#leases.keys()]) this.#release(stream);
+    for (const log of this.#leased) this.#release(log);
   }
 
-  async #writeAll(stream: WrittenStream): Promise<void> {
-    await this.#hold(stream);
-    for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
+  async #writeAll(stream: WrittenStream, log: Writing): Promise<void> {
+    const { charge } = log;
+    await this.#hold(stream, log);
+    for (let batch = this.#toBatch(stream, log); batch; batch = this.#toBatch(stream, log)) {
       const { first, texts, calls } = batch;
-      const charge = this.#toCharge(stream);
-      const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream, batch));
       const isEmpty = !texts.length && !calls;
       const hasRoom = isEmpty && charge.isOpen || charge.add(toSealedBytes([texts, calls]));
       // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
       // further events follow. Do not create a log that is not charged, because a client can open many streams.
-      const written = hasRoom && await append(batch) ||
-        charge.isOpen && await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
-      if (written) await this.#countAppended(stream, written);
-      await this.#linger(stream);
+      if (!(hasRoom && await this.#append(stream, charge, batch)) && charge.isOpen) {
+        await this.#append(stream, charge, { ...batch, first: first + texts.length, texts: [], calls: undefined });
+      }
+      if (!stream.isOver) await this.#linger(log);
     }
-    this.#writing.delete(stream);
-    if (stream.isOver) this.#release(stream);
+    log.isWriting = false;
+    if (stream.isOver) this.#release(log);
   }
 
   // Waits for further events, so that events in quick succession are written together. The delay does little harm,
   // because clients rarely need events from the store. The delay paces the store, so it takes real time: the server's
   // clock may be a clock of a test, and closing the server waits for this write.
-  async #linger(stream: WrittenStream): Promise<void> {
-    if (stream.isOver) return;
+  async #linger(log: Writing): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wakers.set(stream, resolve);
+    log.wake = resolve;
     await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: systemClock });
-    this.#wakers.delete(stream);
   }
 
   // Hold the lease before writing the stream, because an instance that finds the stream must also find this process's
   // lease.
-  async #hold(stream: WrittenStream): Promise<void> {
-    if (this.#leases.has(stream) || stream.isOver) return;
-    const release = await this.#instances.attempt("set", () => this.#store.lease.hold());
-    if (release) this.#leases.set(stream, release);
+  async #hold(stream: WrittenStream, log: Writing): Promise<void> {
+    if (log.release || stream.isOver) return;
+    log.release = await this.#instances.attempt("set", () => this.#session.store.lease.hold());
+    if (log.release) this.#leased.add(log);
   }
 
-  #release(stream: WrittenStream): void {
-    this.#leases.get(stream)?.();
-    this.#leases.delete(stream);
+  #release(log: Writing): void {
+    log.release?.();
+    log.release = undefined;
+    this.#leased.delete(log);
   }
 
-  #toCharge(stream: WrittenStream): LogCharge {
-    const charge = this.#charges.get(stream) ??
-      this.#instances.chargeLog(this.#account, { ttlMs: this.#ttlMs, max: this.#max });
-    this.#charges.set(stream, charge);
-    return charge;
+  #toWriting(stream: WrittenStream): Writing {
+    const log = this.#logs.get(stream) ??
+      { charge: this.#instances.chargeLog(this.#session.account, { ttlMs: this.#ttlMs, max: this.#max }) };
+    this.#logs.set(stream, log);
+    return log;
   }
 
   #toStored({ calls }: WrittenStream): Batch["calls"] {
@@ -173,9 +147,9 @@ export class StreamLog {
   }
 
   /** Returns the next events to write, or `undefined` if all events are written. */
-  #toBatch(stream: WrittenStream): Batch | undefined {
+  #toBatch(stream: WrittenStream, log: Writing): Batch | undefined {
     const { events, last, isOver, isOwn } = stream;
-    const first = Math.max((this.#written.get(stream) ?? 0) + 1, stream.first);
+    const first = Math.max((log.written ?? 0) + 1, stream.first);
     const texts: string[] = [];
     let bytes = 0;
     for (let place = first; place <= last && (bytes < BATCH_BYTES || !texts.length); place++) {
@@ -185,25 +159,35 @@ export class StreamLog {
       texts.push(text);
     }
     const isDone = first + texts.length > last;
-    if (!texts.length && this.#written.has(stream) && !(isOver && !this.#over.has(stream))) return;
-    this.#written.set(stream, first + texts.length - 1);
-    if (isOver && isDone) this.#over.add(stream);
+    if (!texts.length && log.written !== undefined && !(isOver && !log.isOver)) return;
+    log.written = first + texts.length - 1;
+    log.isOver ||= isOver && isDone;
     return { first, texts, isOwn, isOver: isOver && isDone, calls: this.#toStored(stream) };
   }
 
-  readonly #over = new WeakSet<WrittenStream>();
-  readonly #charges = new WeakMap<WrittenStream, LogCharge>();
-
-  // Each entry contains the hash of the caller, because a log with too many entries loses its oldest entries.
-  async #append({ name, callerPrint }: WrittenStream, batch: Batch): Promise<number> {
+  /**
+   * Appends an entry, and counts it. Removes entries after their time to live, which the log of a long stream would
+   * otherwise keep until it has too many entries. Resolves to whether the entry was appended.
+   */
+  async #append({ name, callerPrint }: WrittenStream, charge: LogCharge, batch: Batch): Promise<boolean> {
+    const { store } = this.#session;
+    const log = await this.#toLog(name);
+    // Each entry contains the hash of the caller, because a log with too many entries loses its oldest entries.
     const callerHash = callerPrint === undefined ? undefined : await sha256(callerPrint);
-    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#store.lease.id, callerHash });
+    const entry = { ...batch, writer: store.lease.id, callerHash };
+    const id = await this.#instances.attempt("append", () => this.#appendTo(log, entry));
+    if (id === undefined) return false;
+    const before = charge.countAppended(id);
+    if (before !== undefined && await this.#instances.succeeds("trim", () => store.trim(log, before))) {
+      charge.release(before);
+    }
+    return true;
   }
 
   async #appendTo(log: string, batch: Batch): Promise<number> {
     const { first, texts, isOwn, isOver, writer, isDead, calls, callerHash } = batch;
     const options = { ttlMs: this.#ttlMs, max: this.#max };
-    return await this.#store.append(
+    return await this.#session.store.append(
       log,
       [first, texts, isOwn, isOver, writer, isDead === true, calls, callerHash],
       options,
@@ -220,7 +204,7 @@ export class StreamLog {
 
   async #find(name: string, after: number): Promise<FoundStream | undefined> {
     const { replay } = this.#instances.limits;
-    const store = this.#instances.by(this.#account);
+    const store = this.#instances.by(this.#session.account);
     const log = await this.#toLog(name);
     const texts: string[] = [];
     let [cursor, written, bytes, isOver] = [0, 0, 0, false];
@@ -305,15 +289,16 @@ export class StreamLog {
     });
     this.#followed.add(stop);
     const { cursor: after, epoch } = place;
-    this.#instances.attempt("subscribe", () => this.#store.follow(log, take, { after, epoch, onGap: end })).then(
-      (stop) => {
-        if (!stop) return end();
-        stopFollowing = stop;
-        if (isOver) stop();
-      },
-      // The client follows too many streams.
-      end,
-    );
+    this.#instances.attempt("subscribe", () => this.#session.store.follow(log, take, { after, epoch, onGap: end }))
+      .then(
+        (stop) => {
+          if (!stop) return end();
+          stopFollowing = stop;
+          if (isOver) stop();
+        },
+        // The client follows too many streams.
+        end,
+      );
     return stop;
   }
 
@@ -323,7 +308,7 @@ export class StreamLog {
    */
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
-    const { lease } = this.#store;
+    const { lease } = this.#session.store;
     let stop = () => {};
     const check = async () => {
       const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
@@ -345,7 +330,7 @@ export class StreamLog {
   }
 
   #toLog(name: string): Promise<string> {
-    return this.#instances.hash("stream", `${this.#session} ${name}`);
+    return this.#instances.hash("stream", `${this.#session.key} ${name}`);
   }
 }
 

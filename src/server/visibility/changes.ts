@@ -74,7 +74,7 @@ export class Changes {
    * Connects to other instances. Called before a listener is added. Once the promise has settled, changes from other
    * instances arrive.
    */
-  connect?: () => Promise<void> | undefined;
+  connect?: () => Promise<unknown> | undefined;
   readonly #ticker: Ticker;
   // Bound: `MAX_BURST`.
   readonly #burst = new Map<string, Change>();

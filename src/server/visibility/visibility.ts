@@ -51,7 +51,7 @@ export interface SharedRules {
    */
   open(method: string, isBrought?: boolean): Promise<void> | undefined;
   /** Retries until the rules were read. Returns `undefined` if the rules were already read. Never rejects. */
-  load(): Promise<void> | undefined;
+  load(): Promise<unknown> | undefined;
 }
 
 /** Applies the rules that `enable` and `disable` set to a server's handlers. */
@@ -80,7 +80,10 @@ export class Visibility {
     const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
     this.#rules = [...rest, rule];
     try {
-      this.apply((handlers) => select(handlers, key));
+      this.apply((handlers) => {
+        const selected = groupByKey(handlers).get(key);
+        return handlers.filter((handler) => selected?.has(handler));
+      });
     } catch (error) {
       this.#rules = rules;
       throw error;
@@ -110,8 +113,9 @@ export class Visibility {
 
   #rule(handlers: readonly Handler[]): ReadonlyMap<Handler, Handler> {
     const rules = new Map<Handler, Rule[]>();
+    const groups = groupByKey(handlers);
     for (const rule of this.#rules) {
-      for (const handler of select(handlers, rule.key)) rules.set(handler, [...rules.get(handler) ?? [], rule]);
+      for (const handler of groups.get(rule.key) ?? []) rules.set(handler, [...rules.get(handler) ?? [], rule]);
     }
     return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
   }
@@ -120,12 +124,16 @@ export class Visibility {
 /** Selects the handlers to which a change applies. */
 export type Find = (handlers: readonly Handler[]) => readonly Handler[];
 
-/** Returns the handlers that a key selects, and the handlers that were added together with the selected handlers. */
-function select(handlers: readonly Handler[], key: string): readonly Handler[] {
-  const isSelected = (handler: Handler) =>
-    toName(handler) === key || handler.tags?.some((tag) => `tag ${JSON.stringify(tag)}` === key);
-  const selected = new Set(handlers.filter(isSelected).flatMap(withAlso));
-  return handlers.filter((handler) => selected.has(handler));
+/** Groups handlers, and the handlers that were added together with them, by the keys with which rules can select them. */
+export function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, ReadonlySet<Handler>> {
+  const groups = new Map<string, Set<Handler>>();
+  for (const handler of handlers) {
+    for (const key of [toName(handler), ...handler.tags?.map((tag) => `tag ${JSON.stringify(tag)}`) ?? []]) {
+      const group = groups.get(key) ?? new Set();
+      for (const each of withAlso(handler)) groups.set(key, group.add(each));
+    }
+  }
+  return groups;
 }
 
 /** Returns the handler with `rules` applied. The rules are sorted from oldest to newest. */

@@ -117,7 +117,7 @@ export class PathRouter {
   readonly #places: BoundedMap<string, FullPlace>;
   /** The pot that counts the paths whose server is in memory. */
   readonly #made: Pot;
-  readonly #connected?: Promise<void>;
+  readonly #connected?: Promise<unknown>;
   #isClosed = false;
   readonly fetch: Fetch;
 

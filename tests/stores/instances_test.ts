@@ -502,6 +502,52 @@ Deno.test("an instance that is reading a session also gets changes that another 
   }
 });
 
+Deno.test("an instance that could not listen to other instances reads its sessions again when it can", async () => {
+  const shared = memoryStore();
+  let isDeaf = true;
+  const deaf = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), ({ name, run }) => {
+      if (isDeaf && name === "read") throw new Error("no route to the topic");
+      return run();
+    })
+  );
+  await using a = startInstance(shared);
+  await using b = startInstance(deaf);
+  const session = await shake(a);
+  assertEquals(await toStatus(b.send(ping, session)), 200);
+  assertEquals(await toStatus(a.send(undefined, { ...session, method: "DELETE" })), 204);
+  isDeaf = false;
+  await untilGone(b, session);
+});
+
+Deno.test("an instance renews its lease only while it writes a stream", async () => {
+  const shared = memoryStore();
+  const clock = fakeClock();
+  let renewals = 0;
+  const counted = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [, value], run }) => {
+      // The value of a lease is its time to live.
+      if (name === "set" && value === "5000") renewals++;
+      return run();
+    })
+  );
+  steps = [gate()];
+  await using a = startInstance(counted, { clock });
+  const session = await shake(a);
+  await using events = new Events(await a.send(work, session));
+  const renew = async () => {
+    const before = renewals;
+    await clock.advance(5000);
+    await settle();
+    return renewals > before;
+  };
+  await until(() => renewals > 0, "the process holds the lease");
+  assert(await renew() && await renew());
+  steps[0].open();
+  assertStringIncludes(await events.read(), "done");
+  await until(async () => !await renew(), "the lease is no longer renewed");
+});
+
 Deno.test("a change reaches a client that has subscribed at another instance, even if the subscription becomes known only after the change", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();

@@ -12,24 +12,19 @@
  * @see specification/2026-07-28/basic/transports (Custom Transports)
  * @module
  */
-import { toBusy } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isWithin } from "../../core/protocol/weight.ts";
-import { type Account, type Drop, Holding } from "../capacity/account.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import type { CallerChecks } from "../call/caller_watch.ts";
 import type { Principal } from "../call/context.ts";
 import { deno, node, startBackgroundTimer } from "../../core/runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import type { Caller } from "./http/caller.ts";
-import type { WayIn } from "./http/callers.ts";
-import { findEntryRefusal } from "./http/entry_admission.ts";
+import { type Entrant, Entry } from "./http/entry_admission.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot, HttpParts, Spot } from "./http/upgrades.ts";
+import type { FindSpot } from "./http/upgrades.ts";
 import type { HttpEntry } from "./http/lazy_endpoint.ts";
-import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./http/refusals.ts";
+import type { Refusal } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
 import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
@@ -121,22 +116,15 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 // Bound: `connections.streams`.
 class SocketEndpoint {
   readonly #server: SocketServer;
-  readonly #way: WayIn<Spot>;
+  readonly #entry: Entry;
   readonly #connections = new Map<Socket, SocketConnection>();
-  readonly #owners = new Map<Socket, Owner>();
+  readonly #owners = new Map<Socket, Entrant>();
   /** The objects that `fetch` passed to Bun's upgrade. These objects identify the sockets whose request was checked. */
   readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
-    const { find } = server[INTERNALS];
     this.#server = server;
-    this.#way = {
-      transport: "websocket",
-      isSimple: true,
-      path,
-      find: find && ((request, info) => find({ template: path, request, info })),
-      refusePath: () => this.#refuse(NOT_HERE),
-    };
+    this.#entry = new Entry(server, { transport: "websocket", isSimple: true, path, missing: NOT_HERE });
     server[INTERNALS].http.ended.then(() => {
       for (const socket of this.#connections.keys()) socket.close(GOING_AWAY, "the server is closing");
     });
@@ -145,37 +133,11 @@ class SocketEndpoint {
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
     if (!isUpgrade) return await this.#server.fetch(request, info);
-    const { core, endpoint } = this.#server[INTERNALS].http;
-    let principal: Principal | undefined;
-    try {
-      const { parts } = await endpoint.load();
-      const caller = await parts.callers.identify(request, info, this.#way);
-      if (caller instanceof Response) return caller;
-      ({ principal } = caller);
-      const served = caller.place && await caller.place.open(caller);
-      if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      const account = parts.account(caller);
-      const peer = parts.peer(caller);
-      const owner: Owner = { principal, account, peer, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
-      const place = chargeSocket(account, () => owner.drop?.() ?? false);
-      if (!(place instanceof Holding)) return this.#refuse(place, principal);
-      owner.place = place;
-      const response = await this.#admit(caller, { parts, served: served ?? this.#server });
-      if (response) place.end();
-      return response ?? this.#upgrade(request, info, owner);
-    } catch (error) {
-      const refusal = findRefusal(error);
-      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
-    }
-  }
-
-  // Returns the response to a request that the server refuses. Runs `admit` after the client's place is taken, so that
-  // the client's share of the streams limits the concurrent checks.
-  async #admit(caller: Caller<Spot>, { parts, served }: Opening): Promise<Response | undefined> {
-    const refusal = await findEntryRefusal(served, caller, "websocket");
-    // Check whether the server has started to close in the meantime, because a closing server would never close this
-    // socket.
-    return refusal ? this.#refuse(refusal, caller.principal) : parts.callers.refuseIfUnavailable(this.#way);
+    return await this.#entry.fetch(
+      request,
+      info,
+      (caller, parts) => this.#entry.admit(caller, parts, (owner) => this.#upgrade(request, info, owner)),
+    );
   }
 
   /** Opens a socket after Bun has upgraded its request. Bun sets `socket.data` to the data of the upgrade. */
@@ -192,14 +154,13 @@ class SocketEndpoint {
     );
   }
 
-  #isAdmitted(data: unknown): data is Owner {
+  #isAdmitted(data: unknown): data is Entrant {
     return isObject(data) && this.#admitted.has(data);
   }
 
-  #open(socket: Socket, owner: Owner): void {
-    const { endpoint = this.#server } = owner;
+  #open(socket: Socket, owner: Entrant): void {
     this.#owners.set(socket, owner);
-    const connection = new SocketConnection(endpoint, socket, owner);
+    const connection = new SocketConnection(owner.served, socket, owner);
     owner.drop = () => connection.drop();
     this.#connections.set(socket, connection);
   }
@@ -214,11 +175,11 @@ class SocketEndpoint {
 
   close(socket: Socket): void {
     this.#connections.get(socket)?.close();
-    if (this.#connections.delete(socket)) this.#owners.get(socket)?.place?.end();
+    if (this.#connections.delete(socket)) this.#owners.get(socket)?.place.end();
     this.#owners.delete(socket);
   }
 
-  #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
+  #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Entrant): Response {
     // Send the subprotocol only if the client requested it. Otherwise the client would close the connection.
     const isNamed = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     if (deno?.upgradeWebSocket) return this.#upgradeOnDeno(request, isNamed, owner);
@@ -229,7 +190,7 @@ class SocketEndpoint {
     return this.#giveBack(owner, 501, "this runtime cannot upgrade a request to WebSocket");
   }
 
-  #upgradeOnDeno(request: Request, isNamed: boolean, owner: Owner): Response {
+  #upgradeOnDeno(request: Request, isNamed: boolean, owner: Entrant): Response {
     let upgraded;
     try {
       upgraded = deno?.upgradeWebSocket?.(request, isNamed ? { protocol: "mcp" } : {});
@@ -257,25 +218,11 @@ class SocketEndpoint {
   }
 
   /** Rejects a request, and ends the charge for its socket. */
-  #giveBack(owner: Owner, status: number, state: string): Response {
-    owner.place?.end();
+  #giveBack(owner: Entrant, status: number, state: string): Response {
+    owner.place.end();
     const message = `Cannot open the socket: ${state}`;
-    return this.#refuse({ status, message, reason: "upgrade" }, owner.principal);
+    return this.#entry.refuse({ status, message, reason: "upgrade" }, owner.principal);
   }
-
-  #refuse(refusal: Refusal, principal?: Principal): Response {
-    return refuseInText(this.#server[INTERNALS].http.core, refusal, { transport: "websocket", principal });
-  }
-}
-
-/** Charges the client for a socket. Returns a refusal if a limit does not allow another socket. */
-function chargeSocket(account: Account, drop: Drop): Holding | Refusal {
-  const refuse = (state: string, limits: string) => toOverload(toBusy(`open the socket: ${state}`, limits));
-  // Reject further sockets of a client that is at its memory limit, because the size of a message is known only after
-  // it has arrived.
-  if (!account.hold(0)) return refuse("too much memory is used", "memory.bytesPerClient, memory.bytes");
-  return account.openStream(drop) ??
-    refuse("too many streams are open", "connections.streams, connections.streamsPerClient");
 }
 
 const NOT_HERE: Refusal = {
@@ -283,28 +230,6 @@ const NOT_HERE: Refusal = {
   message: "Cannot open the socket: there is no endpoint at this path",
   reason: "path",
 };
-
-/** A socket that is about to open. */
-interface Opening {
-  readonly parts: HttpParts;
-  /** The server to which the socket connects the client. */
-  readonly served: PipeServer;
-}
-
-/** The client that opens a socket. */
-interface Owner {
-  readonly principal?: Principal;
-  readonly account?: Account;
-  /** The checks of the caller. Created before the upgrade, because a runtime may free the request after the upgrade. */
-  readonly checks?: CallerChecks;
-  readonly peer?: string;
-  /** The server of the concrete path, if the server's path has parameters. */
-  readonly endpoint?: PipeServer;
-  /** The charge for the socket in the pot of all streams. */
-  place?: Holding;
-  /** Closes the socket to make room for another client, unless the socket has running calls. */
-  drop?: Drop;
-}
 
 /**
  * Serves MCP over a standard socket that is open or connecting. Use this function if your program upgrades requests
@@ -353,7 +278,7 @@ class SocketConnection {
    */
   #buffer = 0;
 
-  constructor(server: PipeServer, socket: Socket, { principal, account, checks, peer }: Owner) {
+  constructor(server: PipeServer, socket: Socket, { principal, account, checks, peer }: Partial<Entrant>) {
     this.#socket = socket;
     this.#pipe = openPipe(server, {
       write: (text) => this.#write(text),

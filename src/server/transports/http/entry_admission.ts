@@ -1,14 +1,129 @@
 /**
- * Runs the server's `admit` option for a request that opens a WebSocket or an HTTP+SSE stream.
+ * Admits the requests that open a WebSocket or an HTTP+SSE stream.
  */
-import { isMcpError } from "../../../core/protocol/errors.ts";
-import type { ClientInfo } from "../../call/context.ts";
+import { isMcpError, toBusy } from "../../../core/protocol/errors.ts";
+import type { CallerChecks } from "../../call/caller_watch.ts";
+import type { ClientInfo, Principal } from "../../call/context.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { toHints } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
+import { type Account, type Drop, Holding } from "../../capacity/account.ts";
 import type { PipeServer } from "../channel.ts";
+import type { ConnectionInfo } from "./access.ts";
 import type { Caller } from "./caller.ts";
-import type { Refusal } from "./refusals.ts";
+import type { WayIn } from "./callers.ts";
+import type { HttpEntry } from "./lazy_endpoint.ts";
+import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
+import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
+
+/** A server with an HTTP endpoint. */
+interface EntryServer extends PipeServer {
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
+}
+
+export interface EntryOptions extends Pick<WayIn, "path" | "isSimple"> {
+  readonly transport: TransportName;
+  /** The refusal of a request whose path does not exist. */
+  readonly missing: Refusal;
+}
+
+/** A client that opens a stream or a socket. */
+export interface Entrant {
+  readonly principal?: Principal;
+  readonly account: Account;
+  readonly peer?: string;
+  /** The checks of the caller. Created before an upgrade, because a runtime may free the request after the upgrade. */
+  readonly checks?: CallerChecks;
+  /** The server to which the client connects: the server of the concrete path, if the server's path has parameters. */
+  readonly served: PipeServer;
+  /** The charge in the pot of all streams. */
+  readonly place: Holding;
+  /**
+   * Closes the stream or socket to make room for another client, unless it has unanswered messages. Without this
+   * function, the place cannot be taken away from the client.
+   */
+  drop?: Drop;
+}
+
+/** A path next to the server's MCP endpoint. */
+export class Entry {
+  readonly #server: EntryServer;
+  readonly #way: WayIn<Spot>;
+  readonly #missing: Refusal;
+
+  constructor(server: EntryServer, { missing, ...options }: EntryOptions) {
+    const { path } = options;
+    const { find } = server[INTERNALS];
+    this.#server = server;
+    this.#missing = missing;
+    this.#way = {
+      ...options,
+      find: find && ((request, info) => find({ template: path, request, info })),
+      refusePath: () => this.refuse(missing),
+    };
+  }
+
+  /** Identifies the caller of a request, and calls `serve`. Creates the response if the request or `serve` fails. */
+  async fetch(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    serve: (caller: Caller<Spot>, parts: HttpParts) => Promise<Response>,
+  ): Promise<Response> {
+    const { core, endpoint } = this.#server[INTERNALS].http;
+    let principal: Principal | undefined;
+    try {
+      const { parts } = await endpoint.load();
+      const caller = await parts.callers.identify(request, info, this.#way);
+      if (caller instanceof Response) return caller;
+      ({ principal } = caller);
+      return await serve(caller, parts);
+    } catch (error) {
+      const refusal = findRefusal(error);
+      return refusal ? this.refuse(refusal, principal) : toFault(core, error);
+    }
+  }
+
+  /** Charges a client for a stream or socket, and runs `admit`. Calls `open` unless the client is refused. */
+  async admit(caller: Caller<Spot>, parts: HttpParts, open: (entrant: Entrant) => Response): Promise<Response> {
+    const { principal } = caller;
+    const { transport } = this.#way;
+    const served = caller.place ? await caller.place.open(caller) : this.#server;
+    if (!served) return this.refuse(this.#missing, principal);
+    const account = parts.account(caller);
+    // Take the place before `admit` runs, so that the client's share of the streams limits the concurrent checks.
+    const place = charge(account, transport, () => entrant.drop?.() ?? false);
+    if (!(place instanceof Holding)) return this.refuse(place, principal);
+    const checks = caller.seen?.toChecks?.(principal);
+    const entrant: Entrant = { principal, account, peer: parts.peer(caller), checks, served, place };
+    let response: Response | undefined;
+    try {
+      const refusal = await findEntryRefusal(served, caller, transport);
+      // Check whether the server has started to close in the meantime, because a closing server would never close this
+      // stream or socket.
+      const refused = refusal ? this.refuse(refusal, principal) : parts.callers.refuseIfUnavailable(this.#way);
+      return refused ?? (response = open(entrant));
+    } finally {
+      if (!response) place.end();
+    }
+  }
+
+  refuse(refusal: Refusal, principal?: Principal): Response {
+    return refuseInText(this.#server[INTERNALS].http.core, refusal, { transport: this.#way.transport, principal });
+  }
+}
+
+/** Charges the client for a stream or socket. Returns a refusal if a limit does not allow another one. */
+function charge(account: Account, transport: TransportName, drop: Drop): Holding | Refusal {
+  const thing = transport === "websocket" ? "socket" : "stream";
+  const refuse = (state: string, limits: string) => toOverload(toBusy(`open the ${thing}: ${state}`, limits));
+  // Reject further sockets of a client that is at its memory limit, because the size of a message is known only after
+  // it has arrived.
+  if (thing === "socket" && !account.hold(0)) {
+    return refuse("too much memory is used", "memory.bytesPerClient, memory.bytes");
+  }
+  return account.openStream(drop) ??
+    refuse("too many streams are open", "connections.streams, connections.streamsPerClient");
+}
 
 /** The facts about a client that has sent no message yet. */
 const NOBODY: ClientInfo = { version: "", capabilities: {} };
@@ -17,7 +132,7 @@ const NOBODY: ClientInfo = { version: "", capabilities: {} };
  * Returns the refusal if the server's `admit` option refuses the caller, otherwise `undefined`. `served` is the server
  * to which the caller connects.
  */
-export async function findEntryRefusal(
+async function findEntryRefusal(
   served: PipeServer,
   caller: Caller,
   transport: TransportName,

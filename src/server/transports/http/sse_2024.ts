@@ -12,8 +12,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { toBusy } from "../../../core/protocol/errors.ts";
-import { type Account, type Drop, type Holding, REQUEST_BYTES } from "../../capacity/account.ts";
+import { REQUEST_BYTES } from "../../capacity/account.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
 import type { Principal } from "../../call/context.ts";
@@ -21,35 +20,15 @@ import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, findSignal } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
-import type { WayIn } from "./callers.ts";
-import { findEntryRefusal } from "./entry_admission.ts";
+import { type Entrant, Entry } from "./entry_admission.ts";
 import { STREAM_HEADERS } from "./event_stream.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
-import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
+import type { Refusal } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
-
-interface Opening {
-  readonly parts: HttpParts;
-  /** The server to which the stream connects the client. */
-  readonly served: PipeServer;
-}
-
-/** A stream that is about to open, and the client's charge for it. */
-interface Admitted extends Opening {
-  readonly account: Account;
-  readonly place: Holding;
-  readonly taken: Taken;
-}
-
-/** A place of a stream. Before the stream is open, the place cannot be taken away from the client. */
-interface Taken {
-  /** Closes the stream to make room for another client, unless the stream has unanswered messages. */
-  drop?: Drop;
-}
 
 interface OpenStream {
   readonly pipe: Pipe;
@@ -143,10 +122,8 @@ export function httpSse(
 
 class SseStreams {
   readonly #server: SseServer;
-  readonly #http: HttpEntry;
-  readonly #find?: FindSpot;
-  readonly #opening: WayIn<Spot>;
-  readonly #posting: WayIn<Spot>;
+  readonly #opening: Entry;
+  readonly #posting: Entry;
   readonly #path: string;
   readonly #messages: string;
   /** The open streams, by their unguessable ids. */
@@ -154,38 +131,29 @@ class SseStreams {
   readonly #open = new Map<string, OpenStream>();
 
   constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
-    const { find, http } = server[INTERNALS];
+    const options = { transport: "http-sse", missing: NOT_FOUND } as const;
     this.#server = server;
-    this.#http = http;
-    this.#find = find;
     this.#path = path;
     this.#messages = messages;
-    this.#opening = this.#toWay(path, find);
-    this.#posting = this.#toWay(messages, find);
+    this.#opening = new Entry(server, { ...options, path });
+    this.#posting = new Entry(server, { ...options, path: messages });
   }
 
   /** Handles a request. Passes requests for other paths on to the server. */
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const pathname = URL.parse(request.url)?.pathname;
-    const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
-    const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
-    if (!opens && !posts) return await this.#server.fetch(request, info);
-    const { core, endpoint } = this.#http;
-    let principal: Principal | undefined;
-    try {
-      if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
-      const { parts } = await endpoint.load();
-      const caller = await parts.callers.identify(request, info, opens ? this.#opening : this.#posting);
-      if (caller instanceof Response) return caller;
-      ({ principal } = caller);
-      if (posts) return await this.#receiveMessage(caller, parts);
-      const served = caller.place ? await caller.place.open(caller) : this.#server;
-      if (!served) return this.#refuse(NOT_FOUND, principal);
-      return await this.#admit(caller, { parts, served });
-    } catch (error) {
-      const refusal = findRefusal(error);
-      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
+    if (request.method === "GET" && this.#isAt(this.#path, pathname)) {
+      if (isForeign(request.headers)) return this.#opening.refuse(FOREIGN);
+      return await this.#opening.fetch(
+        request,
+        info,
+        (caller, parts) => this.#opening.admit(caller, parts, (entrant) => this.#start(caller, parts, entrant)),
+      );
     }
+    if (request.method === "POST" && this.#isAt(this.#messages, pathname)) {
+      return await this.#posting.fetch(request, info, (caller, parts) => this.#receiveMessage(caller, parts));
+    }
+    return await this.#server.fetch(request, info);
   }
 
   close(): void {
@@ -194,46 +162,14 @@ class SseStreams {
 
   #isAt(template: string, pathname: string | undefined): boolean {
     if (pathname === undefined) return false;
-    return this.#find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template;
+    return this.#server[INTERNALS].find
+      ? new PathTemplate(template).match(pathname) !== undefined
+      : pathname === template;
   }
 
-  #toWay(template: string, find: FindSpot | undefined): WayIn<Spot> {
-    return {
-      transport: "http-sse",
-      path: template,
-      find: find && ((request, info) => find({ template, request, info })),
-      refusePath: () => this.#refuse(NOT_FOUND),
-    };
-  }
-
-  // Take the place before `admit` runs, so that the client's share of the streams limits the concurrent checks.
-  async #admit(caller: Caller<Spot>, opening: Opening): Promise<Response> {
-    const { principal } = caller;
-    const { parts, served } = opening;
-    const account = parts.account(caller);
-    const taken: Taken = {};
-    const place = account.openStream(() => taken.drop?.() ?? false);
-    if (!place) {
-      const limits = "connections.streams, connections.streamsPerClient";
-      return this.#refuse(toOverload(toBusy("open the stream: too many streams are open", limits)), principal);
-    }
-    let response: Response | undefined;
-    try {
-      const refusal = await findEntryRefusal(served, caller, "http-sse");
-      // Check whether the server has started to close in the meantime, because a closing server would never end this
-      // stream.
-      const refused = refusal ? this.#refuse(refusal, principal) : parts.callers.refuseIfUnavailable(this.#opening);
-      return refused ?? (response = this.#start(caller, { ...opening, account, place, taken }));
-    } finally {
-      if (!response) place.end();
-    }
-  }
-
-  #start(caller: Caller<Spot>, { parts, served, account, place, taken }: Admitted): Response {
-    const { principal, place: spot, seen, request, info } = caller;
-    const peer = parts.peer(caller);
-    const checks = seen?.toChecks?.(principal);
-    taken.drop = () => {
+  #start({ request, info, place: spot }: Caller<Spot>, parts: HttpParts, entrant: Entrant): Response {
+    const { principal, account, peer, checks, served, place } = entrant;
+    entrant.drop = () => {
       if (pipe.unanswered) return false;
       end();
       return true;
@@ -270,14 +206,14 @@ class SseStreams {
     const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
     const open = this.#open.get(id);
     if (!open || open.owner !== principal?.id || open.place !== place?.path) {
-      return this.#refuse(NOT_OPEN, principal);
+      return this.#posting.refuse(NOT_OPEN, principal);
     }
-    if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
+    if (!isJsonType(request.headers.get("content-type"))) return this.#posting.refuse(NOT_JSON, principal);
     const sender = { account: open.pipe.account, signal: findSignal(request, info) };
     const refusal = await new Promise<Refusal | void>((settle) => {
       parts.bodies.read(request, sender, (body) => settle(this.#accept(body, { id, open, principal })));
     });
-    return refusal ? this.#refuse(refusal, principal) : new Response("Accepted", { status: 202 });
+    return refusal ? this.#posting.refuse(refusal, principal) : new Response("Accepted", { status: 202 });
   }
 
   /**
@@ -300,10 +236,6 @@ class SseStreams {
     const wait = open.pipe.receive(text, principal);
     const charge = wait && account.memory.keep(account, REQUEST_BYTES);
     return charge && wait.finally(() => charge.end());
-  }
-
-  #refuse(refusal: Refusal, principal?: Principal): Response {
-    return refuseInText(this.#http.core, refusal, { transport: "http-sse", principal });
   }
 }
 

@@ -124,10 +124,12 @@ Deno.test("a request gets a response if the server closes while it validates the
 
 Deno.test("the server opens no stream and no socket after it has closed", async () => {
   const known = Promise.withResolvers<{ readonly id: string }>();
+  const admitted = Promise.withResolvers<true>();
   const handlers = Promise.withResolvers<[]>();
   const late: Promise<Response>[] = [];
   const servers = [
     { server: start({ auth: { authenticate: () => known.promise } }), prefix: "" },
+    { server: start({ admit: () => admitted.promise }), prefix: "" },
     { server: startTenants({ handlers: () => handlers.promise }), prefix: "/:tenant" },
   ];
   for (const { server, prefix } of servers) {
@@ -139,6 +141,7 @@ Deno.test("the server opens no stream and no socket after it has closed", async 
   await turn(10);
   await Promise.all(servers.map(({ server }) => server.close()));
   known.resolve({ id: "ada" });
+  admitted.resolve(true);
   handlers.resolve([]);
   for (const answer of late) assertEquals((await soon(answer))?.status, 503);
 });

@@ -182,7 +182,6 @@ export class InstanceState implements SharedState, Sealing {
   #stop?: () => void;
   /** Whether an attempt to listen has failed, so that notifications may have been missed. */
   #wasLost = false;
-  #sending?: Promise<void>;
   #rules?: InformedRules;
 
   constructor(host: SharingHost, parts: StateParts) {
@@ -362,9 +361,7 @@ export class InstanceState implements SharedState, Sealing {
 
   async close(): Promise<void> {
     this.#host.changes.publish = this.#host.changes.connect = undefined;
-    while (this.#isSending || this.#pending.size) {
-      await Promise.all([this.#sending, ...this.#pending.values()]);
-    }
+    while (this.#pending.size) await Promise.all(this.#pending.values());
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
     const rules = await this.#rules?.close();
@@ -555,7 +552,9 @@ export class InstanceState implements SharedState, Sealing {
     if (this.#changes.set(key, change) && isNew && this.#stop) this.#own.add(change);
     if (this.#isSending) return;
     this.#isSending = true;
-    this.#sending = this.#sendQueued();
+    // The queue waits for a microtask, so that changes in quick succession are sent in one notification, without
+    // duplicates.
+    void this.queue("changes", () => this.#sendQueued());
   }
 
   #nextBatch(): readonly SharedChange[] {
@@ -571,8 +570,6 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   async #sendQueued(): Promise<void> {
-    // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
-    await undefined;
     while (this.#changes.size) {
       await this.#sendChanges(this.#nextBatch());
     }

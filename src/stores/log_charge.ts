@@ -37,7 +37,6 @@ export class LogCharge {
   #entries: ChargedEntry[] = [];
   /** Bytes that may be in the log, but that do not belong to an entry yet. */
   #added = 0;
-  #total = 0;
 
   constructor(parts: LogChargeParts) {
     this.#parts = parts;
@@ -51,14 +50,9 @@ export class LogCharge {
   /** Charges the bytes of an entry that is about to be appended. Returns `false` if there is no room. */
   add(bytes: number): boolean {
     if (!this.isOpen) this.#reset();
-    if (this.#charge) {
-      if (!this.#charge.grow(bytes)) return false;
-    } else {
-      this.#charge = this.#parts.keep(bytes);
-      if (!this.#charge) return false;
-    }
+    const hasRoom = this.#charge ? this.#charge.grow(bytes) : !!(this.#charge = this.#parts.keep(bytes));
+    if (!hasRoom) return false;
     this.#added += bytes;
-    this.#total += bytes;
     this.#renew();
     return true;
   }
@@ -85,15 +79,14 @@ export class LogCharge {
     if (!this.#entries.length || this.#entries[0].id >= before) return;
     const kept = this.#entries.filter(({ id }) => id >= before);
     this.#entries = kept;
-    this.#total = kept.reduce((sum, { bytes }) => sum + bytes, this.#added);
-    this.#charge?.resize(this.#total);
+    this.#charge?.resize(kept.reduce((sum, { bytes }) => sum + bytes, this.#added));
   }
 
   #reset(): void {
     this.#charge?.end();
     this.#charge = undefined;
     this.#entries = [];
-    this.#added = this.#total = 0;
+    this.#added = 0;
   }
 
   #renew(): void {

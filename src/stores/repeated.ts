@@ -3,28 +3,34 @@
  */
 import type { Clock } from "../core/timers.ts";
 
-/** Milliseconds between a failed attempt and the next attempt. */
-const RETRY_MS = 1000;
+/** Options of {@linkcode Repeated}. */
+export interface RepeatedOptions {
+  /** Milliseconds between a failed attempt and the next attempt. Defaults to 1000. */
+  readonly retryMs?: number;
+  /** Milliseconds after which a successful attempt is repeated. Defaults to never. */
+  readonly renewMs?: number;
+}
 
 /** Runs one attempt at a time. Retries in the background after an attempt has failed. */
 export class Repeated {
   readonly #clock: Clock;
   readonly #attempt: () => Promise<boolean>;
-  readonly #renewMs?: number;
+  readonly #options: RepeatedOptions;
   #isWanted = false;
   #isClosed = false;
   #running?: Promise<boolean>;
   /** Stops the timer for the next attempt. */
   #stop?: () => void;
 
-  /**
-   * @param attempt Resolves to whether it has succeeded. Never rejects.
-   * @param renewMs Milliseconds after which a successful attempt is repeated. Defaults to never.
-   */
-  constructor(clock: Clock, attempt: () => Promise<boolean>, renewMs?: number) {
+  /** `attempt` resolves to whether it has succeeded, and never rejects. */
+  constructor(clock: Clock, attempt: () => Promise<boolean>, options: RepeatedOptions = {}) {
     this.#clock = clock;
     this.#attempt = attempt;
-    this.#renewMs = renewMs;
+    this.#options = options;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** Whether a timer starts the next attempt. */
@@ -43,8 +49,8 @@ export class Repeated {
     return this.run();
   }
 
-  /** Starts an attempt after `ms` milliseconds, unless a timer is already set. */
-  later(ms: number = RETRY_MS): void {
+  /** Starts an attempt later, unless a timer is already set. */
+  later(ms: number | undefined = this.#options.retryMs ?? 1000): void {
     if (!this.#isClosed) this.#stop ??= this.#clock.start(() => void this.run(), ms, { background: true });
   }
 
@@ -64,8 +70,8 @@ export class Repeated {
       isDone = !this.#isClosed && await this.#attempt();
     } while (isDone && this.#isWanted);
     this.#running = undefined;
-    if (!isDone) this.later();
-    else if (this.#renewMs !== undefined) this.later(this.#renewMs);
+    const { renewMs } = this.#options;
+    if (!isDone || renewMs !== undefined) this.later(isDone ? renewMs : undefined);
     return isDone;
   }
 }

@@ -65,7 +65,7 @@ export class RuleRecord implements InformedRules {
     this.#instances = instances;
     this.#ruled = ruled;
     this.#trunk = trunk;
-    this.#exchanges = new Repeated(instances.clock, () => this.#exchange(), RENEW_MS);
+    this.#exchanges = new Repeated(instances.clock, () => this.#exchange(), { renewMs: RENEW_MS });
     this.#unwatch = trunk?.watch(() => {
       try {
         this.#applyAll();

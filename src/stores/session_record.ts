@@ -11,14 +11,8 @@ import { isReads } from "../server/call/reads.ts";
 import type { SharedValue } from "../server/call/shared_values.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
-import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
-import type {
-  InformedSession,
-  InstanceState,
-  Relayed,
-  SessionNews,
-  SessionRecordInfo,
-} from "./instance_state.ts";
+import type { LocalSession, SessionState } from "../server/engine/store.ts";
+import type { InformedSession, InstanceState, Relayed, SessionNews, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
@@ -27,7 +21,7 @@ export class SessionRecord implements InformedSession {
   readonly #instances: InstanceState;
   readonly #info: SessionRecordInfo;
   readonly #ends: number;
-  readonly #streams: StreamLog;
+  readonly streams: StreamLog;
   #isEnded?: boolean;
   #state: SessionState = {};
   /**
@@ -50,7 +44,7 @@ export class SessionRecord implements InformedSession {
     this.#instances = instances;
     this.#info = info;
     this.#ends = instances.clock.now() + info.ms;
-    this.#streams = new StreamLog(instances, info);
+    this.streams = new StreamLog(instances, info);
   }
 
   get isEnded(): boolean | undefined {
@@ -69,7 +63,7 @@ export class SessionRecord implements InformedSession {
   leave(): void {
     this.#local = undefined;
     this.#instances.removeSession(this.#info.key, this);
-    this.#streams.stop();
+    this.streams.stop();
   }
 
   async touch(): Promise<void> {
@@ -324,18 +318,6 @@ export class SessionRecord implements InformedSession {
    * the messages. The map holds more messages than two logs, so that no message in the logs is forgotten.
    */
   readonly #received = new BoundedMap<string, void>({ full: "evict", max: 4 * RELAY.max });
-
-  write(stream: WrittenStream): void {
-    this.#streams.write(stream);
-  }
-
-  renew(stream: WrittenStream): void {
-    this.#streams.renew(stream);
-  }
-
-  async findStream(name: string, after: number): Promise<FoundStream | undefined> {
-    return await this.#streams.find(name, after);
-  }
 
   claim(stream?: string): void {
     const store = this.#instances.by(this.#info.account);

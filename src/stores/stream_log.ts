@@ -4,13 +4,14 @@
 import { systemClock } from "../core/timers.ts";
 import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
-import type { FoundStream, WrittenStream } from "../server/engine/store.ts";
+import type { FoundStream, SharedStreams, WrittenStream } from "../server/engine/store.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { sha256 } from "../core/kit/sha256.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { toBytes } from "../core/protocol/weight.ts";
 import { type InstanceState, type SessionRecordInfo, toSealedBytes } from "./instance_state.ts";
 import type { LogCharge } from "./log_charge.ts";
+import { Repeated } from "./repeated.ts";
 
 /** A log entry with consecutive events. The first event has the number `first`. */
 interface Batch {
@@ -44,7 +45,7 @@ interface Writing {
 
 /** Writes and reads the logs of one session's streams. */
 // Bound: `connections.streamsPerClient`, and `calls.running` for streams that respond to calls.
-export class StreamLog {
+export class StreamLog implements SharedStreams {
   readonly #instances: InstanceState;
   readonly #session: SessionRecordInfo;
   readonly #logs = new WeakMap<WrittenStream, Writing>();
@@ -309,24 +310,15 @@ export class StreamLog {
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
     const { lease } = this.#session.store;
-    let stop = () => {};
-    const check = async () => {
+    const checks = new Repeated(this.#instances.clock, async () => {
       const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
-      if (isOver) return;
-      if (isHeld === false) onDead();
-      else start();
-    };
-    let isOver = false;
-    const start = () => {
-      stop = this.#instances.clock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
-    };
+      if (isHeld === false && !checks.isClosed) onDead();
+      return isHeld === false;
+    }, { retryMs: lease.ms * CHECKS_PER_LEASE });
     // Check immediately, because another instance may have followed the stream before, and may have ended before it
     // found the writer's lease expired.
-    void check();
-    return () => {
-      isOver = true;
-      stop();
-    };
+    checks.run();
+    return () => void checks.close();
   }
 
   #toLog(name: string): Promise<string> {

@@ -470,6 +470,17 @@ export interface SharedSession {
    * `mayAnswer` rejects.
    */
   relay(message: Response | Notification, mayAnswer?: (call: HandlerCall) => Promise<boolean>): Promise<boolean>;
+  /** The logs of the session's streams. */
+  readonly streams: SharedStreams;
+  /**
+   * Notifies other instances that this instance now writes to the client on the stream with this name, or on the
+   * standalone stream if `stream` is omitted.
+   */
+  claim(stream?: string): void;
+}
+
+/** The logs of a session's streams, which all instances share. */
+export interface SharedStreams {
   /** Appends a stream's new events to the stream's log. */
   write(stream: WrittenStream): void;
   /** Extends the lifetime of a stream's log. Called if the stream has no new events. */
@@ -478,12 +489,7 @@ export interface SharedSession {
    * Finds the events that another instance's stream has sent after event `after`. Resolves to `undefined` if some of
    * these events are no longer stored.
    */
-  findStream(name: string, after: number): Promise<FoundStream | undefined>;
-  /**
-   * Notifies other instances that this instance now writes to the client on the stream with this name, or on the
-   * standalone stream if `stream` is omitted.
-   */
-  claim(stream?: string): void;
+  find(name: string, after: number): Promise<FoundStream | undefined>;
 }
 
 /** Applies changes from other instances to a session in this process. */

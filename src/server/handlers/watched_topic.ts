@@ -2,6 +2,7 @@
  * A topic that has subscribers, and whose extension has `watch` or `load`. Retries both functions, because a subscriber
  * that misses the last notification of a topic would wait forever.
  */
+import { delay } from "../../core/kit/deadline.ts";
 import { isMcpError } from "../../core/protocol/errors.ts";
 import type { Clock } from "../../core/timers.ts";
 import type { Published } from "../call/lives.ts";
@@ -32,9 +33,8 @@ interface Waiting {
 // Bound: `connections.streams`.
 export class WatchedTopic {
   readonly #parts: WatchedParts;
-  /** Functions that end the waits before retries. */
-  readonly #waits = new Set<() => void>();
-  #isOver = false;
+  /** Aborts the waits before retries. */
+  readonly #ending = new AbortController();
   readonly #starting: Promise<void>;
   #stop?: () => unknown;
   #isLoading = false;
@@ -51,7 +51,7 @@ export class WatchedTopic {
 
   /** Loads the current notification for a new subscriber. By default, loads the notification for all subscribers. */
   load(newcomer?: Deliver): void {
-    if (!this.#parts.load || this.#isOver) return;
+    if (!this.#parts.load || this.#ending.signal.aborted) return;
     if (newcomer) this.#newcomers.add(newcomer);
     else this.#isForAll = true;
     if (!this.#isLoading) void this.#loadAll(this.#parts.load);
@@ -64,8 +64,7 @@ export class WatchedTopic {
 
   /** Ends all retries. Waits for `watch`, and then calls the function that `watch` has returned. */
   async end(): Promise<void> {
-    this.#isOver = true;
-    for (const wake of this.#waits) wake();
+    this.#ending.abort();
     await this.#starting;
     await this.#stop?.();
   }
@@ -92,7 +91,7 @@ export class WatchedTopic {
     while (this.#isForAll || this.#newcomers.size) {
       const waiting = this.#takeWaiting();
       const loaded = await this.#repeat(load);
-      if (this.#isOver) break;
+      if (this.#ending.signal.aborted) break;
       const previous = known;
       known = this.#published;
       // The load may have begun before the published notification, or have found a state that is newer.
@@ -125,26 +124,17 @@ export class WatchedTopic {
    * the same error may occur in each attempt.
    */
   async #repeat<T>(run: () => Awaitable<T>): Promise<T | undefined> {
-    const { report } = this.#parts;
-    for (let ms = RETRY_MS; !this.#isOver; ms = Math.min(2 * ms, MAX_RETRY_MS)) {
+    const { clock, report } = this.#parts;
+    const { signal } = this.#ending;
+    for (let ms = RETRY_MS; !signal.aborted; ms = Math.min(2 * ms, MAX_RETRY_MS)) {
       try {
         return await run();
       } catch (error) {
         // An error for clients, such as of a limit, is no fault of the extension.
         if (ms === RETRY_MS && !isMcpError(error)) report(error);
       }
-      if (!this.#isOver) await this.#wait(ms);
+      await delay(ms, { signal, clock, background: true }).catch(() => {});
     }
-  }
-
-  // The functions in `deadline.ts` would do the same, but servers without extensions would load them at startup.
-  async #wait(ms: number): Promise<void> {
-    const { promise, resolve: wake } = Promise.withResolvers<void>();
-    const stop = this.#parts.clock.start(wake, ms, { background: true });
-    this.#waits.add(wake);
-    await promise;
-    this.#waits.delete(wake);
-    stop();
   }
 }
 

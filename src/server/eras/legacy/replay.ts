@@ -287,7 +287,7 @@ export class Streams {
 
   /** Writes the events of a stream to the store, so that other instances can resume the stream. */
   share(stream: Stream): void {
-    if (!stream.isForeign) this.#shared?.write(stream);
+    if (!stream.isForeign) this.#shared?.streams.write(stream);
   }
 
   /**
@@ -340,7 +340,7 @@ export class Streams {
     const before = this.#events;
     for (const stream of this.#streams.values()) {
       while (stream.events.length && now - stream.events[0].at > this.#core.limits.replay.ms) this.#drop(stream);
-      if (!stream.isOver && !stream.isForeign) this.#shared?.renew(stream);
+      if (!stream.isOver && !stream.isForeign) this.#shared?.streams.renew(stream);
     }
     if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
@@ -406,7 +406,7 @@ export class Streams {
   // written by the instance that runs the call.
   async #resumeForeign(link: Link, resumed: Resumed): Promise<void> {
     const { name, after, principal } = resumed;
-    const found = await this.#shared?.findStream(name, after);
+    const found = await this.#shared?.streams.find(name, after);
     if (!found || this.#isOver) throw toUnknown();
     const print = toCallerPrint(principal);
     const isCaller = print !== undefined && found.callerHash === await sha256(print);

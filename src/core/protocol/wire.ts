@@ -87,6 +87,11 @@ class Check {
     if (typeof value !== "string" && !isText(value)) this.refuse(name, value, "use a string");
   }
 
+  /** Checks an item of a list of texts. */
+  item(value: unknown, at: number): void {
+    if (typeof value !== "string") this.refuse(at, value, "use a string");
+  }
+
   text(name: string, value: unknown): void {
     if (value === undefined || typeof value === "string") return;
     if (!isText(value)) this.drop(name, value, "use a string");
@@ -261,9 +266,7 @@ function annotation(name: keyof typeof ANNOTATIONS, value: unknown, check: Check
 const icon: Kind = (value, check) => {
   check.needText("src", value.src);
   check.text("mimeType", value.mimeType);
-  check.list("sizes", value.sizes, (size, at) => {
-    if (typeof size !== "string") check.refuse(at, size, "use a string");
-  });
+  check.list("sizes", value.sizes, (size, at) => check.item(size, at));
   check.oneOf("theme", value.theme, ["light", "dark"]);
 };
 
@@ -432,9 +435,7 @@ const RESULTS: Readonly<Record<string, Kind>> = {
     check.text("instructions", value.instructions);
   },
   "server/discover"(value, check) {
-    check.needList("supportedVersions", value.supportedVersions, (each, at) => {
-      if (typeof each !== "string") check.refuse(at, each, "use a string");
-    });
+    check.needList("supportedVersions", value.supportedVersions, (each, at) => check.item(each, at));
     check.needObject("capabilities", value.capabilities);
     check.text("instructions", value.instructions);
   },
@@ -451,9 +452,7 @@ const MAX_VALUES = 100;
 
 const completion: Kind = (value, check) => {
   const { values, total } = value;
-  check.needList("values", values, (each, at) => {
-    if (typeof each !== "string") check.refuse(at, each, "use a string");
-  });
+  check.needList("values", values, (each, at) => check.item(each, at));
   if (Array.isArray(values) && values.length > MAX_VALUES) {
     check.refuse("values", values, `use at most ${MAX_VALUES} items`, `an array of ${values.length} items`);
   }
@@ -490,9 +489,7 @@ const PARAMS: Readonly<Record<string, Kind>> = {
     if (!Number.isInteger(maxTokens)) check.refuse("maxTokens", maxTokens, "use an integer");
     check.text("systemPrompt", value.systemPrompt);
     check.number("temperature", value.temperature);
-    check.list("stopSequences", value.stopSequences, (each, at) => {
-      if (typeof each !== "string") check.refuse(at, each, "use a string");
-    });
+    check.list("stopSequences", value.stopSequences, (each, at) => check.item(each, at));
     check.oneOf("includeContext", value.includeContext, ["none", "thisServer", "allServers"]);
     if (value.metadata !== undefined) check.object("metadata", value.metadata);
     check.inside("modelPreferences", modelPreferences, preferences);
@@ -505,9 +502,7 @@ const form: Kind = (value, check) => {
   const { type, required } = value;
   if (type !== "object") check.refuse("type", type, 'use "object"');
   check.needObject("properties", value.properties);
-  check.list("required", required, (each, at) => {
-    if (typeof each !== "string") check.refuse(at, each, "use a string");
-  });
+  check.list("required", required, (each, at) => check.item(each, at));
 };
 
 const samplingMessage: Kind = (value, check) => {

@@ -5,10 +5,9 @@
 import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { sha256 } from "../core/kit/sha256.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
-import type { Account, Accounts, Pot } from "../server/capacity/account.ts";
+import type { Account } from "../server/capacity/account.ts";
 import { type Charge, keep } from "../server/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../server/visibility/changes.ts";
-import type { Bounds } from "../server/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
 import { findStored, type MarkPlace, markStored, readSince } from "../server/engine/marking.ts";
 import type {
@@ -61,54 +60,24 @@ export interface Relayed {
   readonly id: number;
 }
 
-/** The pots that limit how much each client can store, and the messages that each client can forward. */
-interface Pots {
-  /** Messages that were forwarded to other instances within the last {@linkcode RELAY_MS}. */
-  readonly relays: Pot;
-  /** Ends of sessions that the store has not confirmed yet. */
-  readonly ends: Pot;
-  /** All data that was written to the store for clients. */
-  readonly written: Pot;
-}
-
-function findPots(accounts: Accounts, { replay: { bytes: share } }: Bounds): Pots {
-  return {
-    relays: accounts.pot({ name: "store.relays", total: 8192, share: 512 }),
-    ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
-    written: accounts.pot({ name: "store.bytes", total: 4 * share, share, limitName: "replay.bytes", small: SMALL }),
-  };
-}
-
 const RELAY_MS = 10_000;
 
 /** The facts with which a session's record is created. */
-export interface SessionRecordInfo {
+export interface SessionRecordInfo extends SharedSessionInfo {
   /** Hash of the session id. */
   readonly key: string;
   /** The key of the mark with which an instance records that it uses the session. */
   readonly usedKey: string;
-  readonly id: string;
-  /** Milliseconds until the session expires. */
-  readonly ms: number;
-  /** The account of the client. */
-  readonly account: Account;
   /** The store, with the operations of the request that opens the session and of the session's own work. */
   readonly store: SealedStore;
-}
-
-/** A notification about a session. */
-export interface SessionNews {
-  readonly isEnded?: unknown;
-  readonly claim?: unknown;
-  readonly relay?: unknown;
 }
 
 /** A session's record, to which other instances send notifications. */
 export interface InformedSession extends SharedSession {
   /** Reads the record. If the store does not respond, `isEnded` does not change. */
   refresh(): Promise<void>;
-  /** Handles a notification. See {@linkcode News}. */
-  inform(news: SessionNews): void;
+  /** Handles the fields of a {@linkcode News} about the session, whose types are not checked yet. */
+  inform(news: Readonly<Record<string, unknown>>): void;
   /**
    * Handles a message that another instance has received from the client. Without `relayed`, handles all messages that
    * this process has not received.
@@ -160,9 +129,6 @@ export class InstanceState implements SharedState, Sealing {
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: PendingEnds;
-  /** The pots. Created when the first session is opened. */
-  #pots?: Pots;
-  /** The forwarded messages that are counted, oldest first. */
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new BoundedMap<string, SharedChange>({ full: "refuse", max: MAX_CHANGES });
   /** Changes by this instance whose notifications the store has not returned yet. */
@@ -261,8 +227,8 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   /** Waits for pending operations on the session, and then opens its record. */
-  async openSession({ id, ms, account, accounts }: SharedSessionInfo): Promise<SharedSession> {
-    this.#pots ??= findPots(accounts, this.limits);
+  async openSession(info: SharedSessionInfo): Promise<SharedSession> {
+    const { id, account } = info;
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.
     const [key, usedKey] = await Promise.all([
@@ -271,7 +237,7 @@ export class InstanceState implements SharedState, Sealing {
       this.listen(),
       this.#rules?.load(),
     ]);
-    const record = this.#parts.createSession(this, { key, usedKey, id, ms, account, store: this.by(account) });
+    const record = this.#parts.createSession(this, { ...info, key, usedKey, store: this.by(account) });
     // Add the record before its first read. Otherwise the record would miss the notification of a change during the
     // read.
     this.#sessions.set(key, (this.#sessions.get(key) ?? new Set()).add(record));
@@ -284,10 +250,10 @@ export class InstanceState implements SharedState, Sealing {
     return record;
   }
 
-  async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
+  async findEnd(id: string): Promise<"ended" | "waiting" | undefined> {
     const key = await this.hash("session", id);
     const end = this.ends.find(key);
-    return end === "waiting" && await this.ends.write(key) ? "written" : end;
+    return end === "waiting" && await this.ends.write(key) ? "ended" : end;
   }
 
   async markUsed(account: Account, mark: Mark, options: MarkUsedOptions): Promise<Marking | undefined> {
@@ -334,12 +300,14 @@ export class InstanceState implements SharedState, Sealing {
    * too many such records are waiting.
    */
   reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
-    return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
+    const pot = account.pot({ name: "sessions.ending", total: 1024, share: 64 });
+    return this.ends.reserve(key, { account, pot, write });
   }
 
   /** Counts a message that is about to be forwarded. Returns `false` if the client has sent too many messages. */
   mayRelay(account: Account): boolean {
-    return !!this.#pots && !!keep(this.#host, account, [[this.#pots.relays, 1]], { ttlMs: RELAY_MS });
+    const pot = account.pot({ name: "store.relays", total: 8192, share: 512 });
+    return !!keep(this.#host, account, [[pot, 1]], { ttlMs: RELAY_MS });
   }
 
   /**
@@ -356,7 +324,9 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   #keep(account: Account, bytes: number, ttlMs: number): Charge | undefined {
-    return this.#pots && keep(this.#host, account, [[this.#pots.written, bytes]], { ttlMs });
+    const { bytes: share } = this.limits.replay;
+    const pot = account.pot({ name: "store.bytes", total: 4 * share, share, limitName: "replay.bytes", small: SMALL });
+    return keep(this.#host, account, [[pot, bytes]], { ttlMs });
   }
 
   async close(): Promise<void> {

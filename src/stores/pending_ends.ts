@@ -42,12 +42,12 @@ export class PendingEnds {
   }
 
   /**
-   * Returns `"waiting"` if the end of the session is pending, or `"written"` if the store confirmed the end only after
+   * Returns `"waiting"` if the end of the session is pending, or `"ended"` if the store confirmed the end only after
    * the client's request. Returns `undefined` for all other sessions.
    */
-  find(key: string): "written" | "waiting" | undefined {
+  find(key: string): "ended" | "waiting" | undefined {
     const end = this.#ends.get(key);
-    return end && (end.isWritten ? "written" : "waiting");
+    return end && (end.isWritten ? "ended" : "waiting");
   }
 
   /** Reserves a place for an end. Returns `false` if too many ends of this client, or of all clients, are pending. */
@@ -56,7 +56,7 @@ export class PendingEnds {
     // Make room by dropping the client's ends that the store has confirmed, because the client may never retry their
     // requests.
     if (!pot.hasShare(account)) this.#findWritten(account)?.charge.expire();
-    const drop = () => this.find(key) === "written" && this.#ends.delete(key);
+    const drop = () => this.find(key) === "ended" && this.#ends.delete(key);
     const charge = keep(this.#server, account, [[pot, 1]], { drop });
     return !!charge && !!this.#ends.set(key, { charge, write });
   }

@@ -12,7 +12,7 @@ import type { SharedValue } from "../server/call/shared_values.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { LocalSession, SessionState } from "../server/engine/store.ts";
-import type { InformedSession, InstanceState, Relayed, SessionNews, SessionRecordInfo } from "./instance_state.ts";
+import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
@@ -181,7 +181,7 @@ export class SessionRecord implements InformedSession {
     this.#instances.repeatChanges(this.#state.uris?.filter((uri) => !known.includes(uri)) ?? []);
   }
 
-  inform({ isEnded, relay, claim }: SessionNews): void {
+  inform({ isEnded, relay, claim }: Readonly<Record<string, unknown>>): void {
     if (isEnded === true) this.#endLocal();
     else if (isRelayed(relay)) this.receiveLocal(relay);
     else if (claim === undefined) this.#instances.refreshSession(this);

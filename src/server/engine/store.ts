@@ -1,7 +1,7 @@
 /**
  * The interface of a store, which contains the state that several instances of a server share.
  */
-import type { Account, Accounts } from "../capacity/account.ts";
+import type { Account } from "../capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "../visibility/changes.ts";
 import type { Registry } from "../visibility/registry.ts";
 import type { INTERNALS } from "../../core/internals.ts";
@@ -360,10 +360,10 @@ export interface SharedState extends SharedStore {
   /** Opens the shared state of a session. */
   openSession(info: SharedSessionInfo): Promise<SharedSession>;
   /**
-   * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `written` if the end
+   * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `ended` if the end
    * was recorded, to `waiting` if the end is still pending, and to `undefined` if the session has no pending end.
    */
-  findEnd(id: string): Promise<"written" | "waiting" | undefined>;
+  findEnd(id: string): Promise<"ended" | "waiting" | undefined>;
   /**
    * Marks an id as used for a client, and resolves to the id's state before the change. Resolves to `undefined` if the
    * store did not respond. In that case, it is unknown whether the id was used before.
@@ -422,7 +422,6 @@ export interface SharedSessionInfo {
   readonly ms: number;
   /** Account of the client that uses the session. */
   readonly account: Account;
-  readonly accounts: Accounts;
 }
 
 /** The part of a session's state that the client can change. */

@@ -107,7 +107,6 @@ class SessionTable {
 export class Sessions {
   readonly #parts: DialectParts;
   readonly #core: Core;
-  readonly #accounts: Accounts;
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
   readonly #lost?: LostMessages;
@@ -125,7 +124,6 @@ export class Sessions {
     this.#core = core;
     this.#lost = LostMessages.of(core);
     this.#ids = new SessionIds(engine, versions, this.#lost);
-    this.#accounts = accounts;
     this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
     this.#unused = new BoundedMap({ full: "evict", max: core.limits.connections.sessions });
@@ -171,7 +169,7 @@ export class Sessions {
     if (!opened) return;
     const isEnding = options?.isEnding ?? false;
     if (isEnding) this.#table.ending.add(id);
-    const shared = await this.#openShared(id, opened, link);
+    const shared = await this.#core.shared?.openSession({ id, ms: opened.leftMs, account: link.account });
     try {
       return this.#add(id, opened, { link, shared, isEnding });
     } finally {
@@ -223,10 +221,6 @@ export class Sessions {
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");
     this.#scheduleSweep();
     return session;
-  }
-
-  async #openShared(id: string, { leftMs }: OpenedId, { account }: Link): Promise<SharedSession | undefined> {
-    return await this.#core.shared?.openSession({ id, ms: leftMs, account, accounts: this.#accounts });
   }
 
   #scheduleSweep(): void {
@@ -306,8 +300,7 @@ export class Sessions {
   async #findEnd(id: string, link: Link): Promise<End> {
     const { shared } = this.#core;
     if (!shared || !await this.#ids.open(id, link)) return "unknown";
-    const end = await shared.findEnd(id);
-    return end === "written" ? "ended" : end ?? "unknown";
+    return await shared.findEnd(id) ?? "unknown";
   }
 
   /** Ends a session permanently in this process, and cancels its calls. */

@@ -37,7 +37,7 @@ import type { Published } from "../call/lives.ts";
 import type { Awaitable } from "../engine/store.ts";
 import { requireCapabilities } from "../call/question.ts";
 import { attempt } from "./attempt.ts";
-import { extensionLayer } from "./handler_layers.ts";
+import { extensionLayer } from "./layer.ts";
 import { QUOTA } from "./option_names.ts";
 import { createLife } from "./watcher.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";

@@ -1,7 +1,6 @@
 /**
- * Layers of extensions, and what all layers add to a handler without running around it: requirements, metadata, checks
- * against other handlers, and the list of steps. Extensions do not load `layer.ts`, so that a server with an extension,
- * but without other layers, does not contain the code for their steps.
+ * What layers add to a handler without a step around it: requirements, metadata, checks against other handlers, the
+ * list of steps, and the layers of extensions.
  */
 import { toFrozen } from "../../core/kit/frozen.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
@@ -17,18 +16,9 @@ import { show } from "../../core/known_options.ts";
 import type { Middleware } from "../call/middleware.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import type { WrappedHandler } from "../engine/extension.ts";
-import type {
-  ExtensionPart,
-  HandlerInfo,
-  Layer,
-  LayeredHandler,
-  LayeredOptions,
-  Steps,
-  Unlayered,
-} from "../engine/layers.ts";
+import type { HandlerInfo, Layer, LayeredHandler, Steps } from "../engine/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../visibility/feature.ts";
 import type { WrappingLayer } from "./extension_call.ts";
-import { ServedHandlers } from "./layered_server.ts";
 
 /** The steps of a layer, without type parameters. */
 export type AnySteps = Steps<never, never, never, never>;
@@ -60,43 +50,9 @@ export interface Compiling {
   readonly keyed?: HandlerLayers["keyed"];
 }
 
-/** Creates a layer of an extension. */
-export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "name">): Layer {
-  const { id } = extension;
-  return Object.assign(() => ({ name: id, ...steps }), { [INTERNALS]: { apply, extension } });
-}
-
 /** Adds the key of a handler, which defaults to its kind and name. */
 export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
   return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about, annotations: toFrozen(about.annotations) };
-}
-
-/** See {@linkcode LayerInternals.apply}. */
-function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
-  const { use = [] } = options;
-  const other = use.find((item) => item[INTERNALS] && !item[INTERNALS].extension);
-  if (other?.[INTERNALS]) return other[INTERNALS].apply(options, about);
-  const handler = toHandlerInfo(about);
-  const items = use.map((item) => {
-    if (!item[INTERNALS]) return item as Middleware; // The cast is safe, because only layers have internal state.
-    const layer = item as LayerSteps["layer"]; // See above.
-    return { layer, steps: layer(handler) };
-  });
-  const middleware = items.filter((item) => typeof item === "function");
-  const layers = items.filter((item) => typeof item !== "function").map(({ layer }) => layer);
-  const added = handler.kind === "server"
-    ? { [INTERNALS]: new ServedHandlers((onSteps) => layers.map((layer) => reportSteps(layer, onSteps)), [], []) }
-    // The cast is safe, because each of these options is an option of a kind of handler.
-    : toCompiled(options as CompiledOptions, { handler, items });
-  return { ...options, use: middleware, ...added };
-}
-
-function reportSteps(layer: LayerSteps["layer"], onSteps: () => void): LayerSteps["layer"] {
-  const reporting = (handler: HandlerInfo) => {
-    onSteps();
-    return layer(handler);
-  };
-  return Object.assign(reporting, { [INTERNALS]: layer[INTERNALS] });
 }
 
 /** Returns the options that layers extend without a step around the handler. */
@@ -107,11 +63,6 @@ export function toCompiled(
   const { requires = [], run, read = run } = options;
   const { key } = handler;
   const layers = items.filter((item) => typeof item !== "function");
-  const foreign = layers.find(({ layer }) => handler.kind === "method" && layer[INTERNALS].extension);
-  if (foreign) {
-    const state = `the layer ${show(foreign.steps.name)} belongs to an extension`;
-    throw new TypeError(`Cannot make ${key}: ${state}; use it for tools, resources and prompts only`);
-  }
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
   return {
     _meta: toMeta(options, key, layers),

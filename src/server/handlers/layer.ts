@@ -17,6 +17,7 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
 import type {
+  ExtensionPart,
   HandlerInfo,
   KeepOptions,
   KeptValue,
@@ -68,6 +69,12 @@ export function layer<Input = unknown, Services = NoServices, State = undefined,
   const made = (handler: HandlerInfo) => make(handler);
   // The cast is safe, because only the steps of the layer get the state that its `start` returns.
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
+}
+
+/** Creates a layer of an extension. */
+export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "name">): Layer {
+  const { id } = extension;
+  return Object.assign(() => ({ name: id, ...steps }), { [INTERNALS]: { apply, extension } });
 }
 
 const POSITIVE: OptionRule = { test: (ms) => typeof ms === "number" && ms > 0, remedy: "it must be a number above 0" };
@@ -178,6 +185,9 @@ function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }
   const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
   if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
   if (kind === "method") {
+    if (layer[INTERNALS].extension) {
+      throw refuse("belongs to an extension; use it for tools, resources and prompts only");
+    }
     const other = Object.keys(steps).find((step) => !METHOD.includes(step) && Object(steps)[step] !== undefined);
     if (other) throw refuse(`has the step ${other}, which a method of an extension does not have; use another layer`);
   }

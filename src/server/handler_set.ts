@@ -5,6 +5,7 @@ import type { Allow, HandlerSelector, HandlerSet } from "./call/context.ts";
 import type { Engine } from "./engine/era.ts";
 import type { Handler } from "./visibility/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
+import type { LayeredHandlers } from "./engine/layers.ts";
 import { toSelectionKey } from "./visibility/registry.ts";
 
 /** The servers of the concrete paths. A handler that is added to the server is added to these servers too. */
@@ -15,6 +16,8 @@ export interface Followers {
 }
 
 export interface HandlerPlace {
+  /** Set if the server has layers. */
+  readonly layered?: LayeredHandlers;
   /** The router to the servers of concrete paths. `undefined` until its code is loaded. */
   readonly router?: Followers;
 }
@@ -25,6 +28,9 @@ export function createHandlerSet(
   site: HandlerPlace,
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
+  const { layered } = site;
+  const { first = [], served, own } = layered ?? {};
+
   function toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
     // Throw for any other type, because ignoring the value would change the handlers for all callers.
     if (callers !== undefined && typeof callers !== "function") {
@@ -39,7 +45,8 @@ export function createHandlerSet(
     for (const { [INTERNALS]: { engine } } of site.router?.list() ?? []) engine.visibility.toggle(rule);
   }
   return {
-    add(...added) {
+    add(...given) {
+      const added = layered ? given.map((handler) => layered.serve(handler)) : given;
       registry.add(added, true);
       open(added);
       try {
@@ -50,12 +57,16 @@ export function createHandlerSet(
       }
     },
     remove(...removed) {
-      const known = removed.filter((each) => each !== undefined);
+      const known = removed.flatMap((handler) => handler ? served?.get(handler) ?? handler : []);
       registry.remove(known);
       site.router?.remove(known);
     },
-    list: () => registry.handlers,
-    get: (kind, name) => registry.find(kind, name),
+    list: () =>
+      registry.handlers.filter((handler) => !first.includes(handler)).map((handler) => own?.get(handler) ?? handler),
+    get: (kind, name) => {
+      const found = registry.find(kind, name);
+      return found && (own?.get(found) ?? found);
+    },
     enable: (selected, callers) => toggle(selected, true, callers),
     disable: (selected, callers) => toggle(selected, false, callers),
   };

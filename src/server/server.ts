@@ -25,7 +25,7 @@ import { Sealer } from "./call/sealer.ts";
 import { isGranted } from "./call/scopes.ts";
 import { updateLives } from "./engine/extension.ts";
 import { Visibility } from "./visibility/visibility.ts";
-import { type Unlayered, withLayers } from "./engine/layers.ts";
+import { type LayeredHandlers, type Unlayered, withLayers } from "./engine/layers.ts";
 import { systemClock, Ticker } from "../core/timers.ts";
 import { ServerState } from "./capacity/server_state.ts";
 import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
@@ -148,6 +148,7 @@ interface Site {
   readonly hasParams: boolean;
   /** Set if this is the server of a concrete path. */
   readonly branch?: Branch;
+  readonly layered?: LayeredHandlers;
   /** `undefined` until its code is loaded. */
   router?: PathRouter;
   /** The endpoints next to the MCP endpoint, if any. */
@@ -166,15 +167,15 @@ function growServer<P extends Schema>(
   const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
   const layered = options[INTERNALS];
-  const site: Site = { path, hasParams, branch };
+  const site: Site = { path, hasParams, branch, layered };
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
   const set = createHandlerSet(parts, site, (added) => openServices(added, host));
-  layered?.wrap(set);
   if (!branch) core.auth?.checkPath?.(path);
   const host = createHost(parts, site, set);
   const given = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
-  const first = layered?.open(given) ?? given;
+  // A concrete path already has the handlers of the server.
+  const first = layered ? [...new Set([...layered.first, ...given.map((each) => layered.serve(each))])] : given;
   registry.add(first);
   openServices(first, host);
   const engine: Engine = host.engine = { ...parts, host };

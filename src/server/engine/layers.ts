@@ -6,7 +6,7 @@
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../../core/protocol/types.ts";
-import type { Allow, Context, HandlerSet } from "../call/context.ts";
+import type { Allow, Context } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
 import type { Middleware } from "../call/middleware.ts";
@@ -311,8 +311,8 @@ export interface KeptValue {
 export interface LayerInternals {
   /** Returns the options of a handler with the steps of all layers in `use`. */
   apply<O extends LayeredOptions>(options: O, handler: LayeredHandler): Unlayered<O>;
-  /** Whether the layer is in the `use` option of the server, and not of the handler. */
-  readonly isOfServer?: boolean;
+  /** The steps that the layer returned for the server. Set if the layer is in the `use` option of the server. */
+  readonly ofServer?: Steps<never, never, never, never>;
   /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
   starter?: LayerStarter;
   /** Set for a layer of an extension. */
@@ -344,11 +344,8 @@ export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required
 export interface LayerStarter {
   /** Identifies the layer on a server. Named after the layer's first handler. */
   readonly id: string;
-  /**
-   * Creates an internal handler that starts the layer. The handler at `place` registers it. `undefined` for a layer that
-   * the server registers.
-   */
-  readonly register?: (place: string) => Handler;
+  /** Creates an internal handler that starts the layer. The handler at `place` registers it. */
+  readonly register: (place: string) => Handler;
 }
 
 /** The options that the steps of layers extend, without type parameters. */
@@ -401,10 +398,14 @@ export interface RunnerSteps {
 
 /** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {
-  /** Returns the handlers within the layers of the server, and the internal handlers that start the layers. */
-  open(handlers: readonly Handler[]): readonly Handler[];
-  /** Changes a handler set: puts the layers around the handlers that are added, and lists them without the layers. */
-  wrap(set: HandlerSet<Handler>): void;
+  /** The internal handlers that start the layers, and the handlers that the layers add. */
+  readonly first: readonly Handler[];
+  /** The handlers within the layers, keyed by the handlers that the author has created. */
+  readonly served: Pick<WeakMap<Handler, Handler>, "get">;
+  /** The handlers that the author has created, keyed by the handlers within the layers. */
+  readonly own: Pick<WeakMap<Handler, Handler>, "get">;
+  /** Returns a handler within the layers of the server. */
+  serve(handler: Handler): Handler;
 }
 
 /**

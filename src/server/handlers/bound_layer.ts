@@ -63,9 +63,12 @@ export function toStarter(start: NonNullable<AnySteps["start"]>, { id, part }: S
   return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
-/** Returns the internal handler that starts a layer with the server, if the layer has the step `start`. */
-export function toStarters({ [INTERNALS]: { starter } }: Layer<never, never, never>, key: string): readonly Handler[] {
-  return starter?.register ? [starter.register(key)] : [];
+/**
+ * Returns the internal handler that starts a layer with the server, if the layer has the step `start`. The server starts
+ * its own layers, not its handlers.
+ */
+export function toStarters({ [INTERNALS]: layer }: Layer<never, never, never>, key: string): readonly Handler[] {
+  return layer.starter && !layer.ofServer?.start ? [layer.starter.register(key)] : [];
 }
 
 /** Returns the state of a layer on a server. Starts the layer if it has not started. */

@@ -168,14 +168,21 @@ interface Standing {
 
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
 function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
-  const steps: AnySteps = layer(handler);
+  const made: AnySteps = layer(handler);
   const { key, kind } = handler;
-  if (isStrayPromise(steps)) {
+  if (isStrayPromise(made)) {
     throw new TypeError(`Cannot make ${key}: the function of a layer returned a promise; load what it needs in start`);
   }
-  if (typeof steps !== "object" || !steps || !isPlain(steps)) {
-    throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
+  if (typeof made !== "object" || !made || !isPlain(made)) {
+    throw new TypeError(`Cannot make ${key}: a layer returned ${show(made)}; return an object with its steps`);
   }
+  const { around, handlers } = layer[INTERNALS].ofServer ?? {};
+  // These steps belong to the whole server.
+  const steps = {
+    ...made,
+    ...around && { around: undefined, methods: undefined },
+    ...handlers && { handlers: undefined },
+  };
   checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
   const { name } = steps;
   const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
@@ -235,35 +242,15 @@ function applyToServer(
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
   if (!layers.length) return { ...options, use };
-  const toParts = (onSteps: () => void) => layers.map((bound) => toPart(bound, onSteps));
+  const parts = layers.map(toPart);
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
   const added = layers.flatMap(({ steps }) => steps.handlers ?? []);
-  return { ...options, use, [INTERNALS]: new ServedHandlers(toParts, starters, added) };
+  return { ...options, use, [INTERNALS]: new ServedHandlers(parts, starters, added) };
 }
 
-/**
- * Returns a layer of a server without the steps that belong to the whole server. `onSteps` is called if other steps
- * stand around a handler.
- */
-function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): AnyLayer {
-  const { apply, starter, extension } = whole[INTERNALS];
-  const part = (handler: HandlerInfo): AnySteps => {
-    const all = whole(handler);
-    // A value of another type is refused with the handler's name.
-    if (!isPlain(all)) return all;
-    const steps = {
-      ...all,
-      ...around && { around: undefined, methods: undefined },
-      ...handlers && { handlers: undefined },
-    };
-    const { name: _name, start: _start, ...others } = steps;
-    if (extension || Object.values(others).some((step) => step !== undefined)) onSteps();
-    return steps;
-  };
-  // The server registers the layer, not its handlers.
-  return Object.assign(part, {
-    [INTERNALS]: { apply, extension, isOfServer: true, starter: starter && { id: starter.id } },
-  });
+/** Returns a layer of a server for its handlers. */
+function toPart({ layer, steps: ofServer }: Bound): AnyLayer {
+  return Object.assign((handler: HandlerInfo) => layer(handler), { [INTERNALS]: { ...layer[INTERNALS], ofServer } });
 }
 
 function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
@@ -272,7 +259,7 @@ function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
 }
 
 function isOfServer({ layer }: Bound): boolean {
-  return !!layer[INTERNALS].isOfServer;
+  return !!layer[INTERNALS].ofServer;
 }
 
 /** The innermost middleware, which notes what the middleware gets from `next`. */

@@ -13,9 +13,9 @@ import type { Middleware } from "../call/middleware.ts";
 import type { Requirement } from "../call/question.ts";
 import type { NoServices } from "../call/service.ts";
 import type { Next, WrappedCall } from "./extension.ts";
-import type { Handler, HandlerLayers, Runner } from "../visibility/feature.ts";
+import type { Handler, HandlerLayers } from "../visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
-import type { HandlerGuards, OutputPart } from "../visibility/guards.ts";
+import type { OutputPart } from "../visibility/guards.ts";
 
 export type { OutputPart };
 
@@ -373,28 +373,11 @@ export function withoutExtensions<Item extends AnyUseItem>(use: readonly Item[])
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
-  readonly layers?: HandlerLayers;
-  /** The steps `onInput` and `onOutput` of all layers around a handler. */
-  readonly guards?: HandlerGuards;
   /** Set for a handler with layers. */
-  readonly steps?: RunnerSteps;
+  readonly layers?: HandlerLayers;
   /** Set if a server has layers with steps around single handlers. */
   readonly [INTERNALS]?: LayeredHandlers;
 };
-
-/**
- * The steps around the whole call of a handler: `limit`, `enter`, `around` and `result`.
- *
- * @internal
- */
-export interface RunnerSteps {
-  /** Handlers that are added and removed together with the handler. */
-  readonly also: readonly Handler[];
-  /** The steps around the completion of a prompt or template. */
-  readonly completion?: RunnerSteps;
-  /** Returns a runner with the steps. */
-  apply<R extends Runner>(runner: R): R;
-}
 
 /** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {

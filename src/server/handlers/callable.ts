@@ -1,9 +1,8 @@
 /**
  * The interface of the registry's entries for tools and prompts.
  */
-import type { RunnerSteps } from "../engine/layers.ts";
 import type { MapError } from "../visibility/feature_parts.ts";
-import type { HandlerLayers, Invoke } from "../visibility/feature.ts";
+import type { Invoke } from "../visibility/feature.ts";
 import type { Entry } from "../visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
@@ -11,8 +10,6 @@ import type { Guarded } from "./filters.ts";
 export interface Callable extends Entry, Guarded {
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  readonly layers?: HandlerLayers;
   readonly mapError?: MapError;
-  readonly steps?: RunnerSteps;
   readonly invoke: Invoke;
 }

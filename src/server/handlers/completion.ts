@@ -10,6 +10,7 @@ import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
 import {
+  type Apply,
   type Compiled,
   type Feature,
   type Handler,
@@ -18,7 +19,6 @@ import {
   toDefinitions,
 } from "../visibility/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import type { RunnerSteps } from "../engine/layers.ts";
 import type { NoServices } from "../call/service.ts";
 import { attempt } from "./attempt.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
@@ -63,7 +63,7 @@ export interface CompletionOptions {
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
   /** The steps of the layers of the prompt or template that stand around completion. */
-  readonly steps?: RunnerSteps;
+  readonly apply?: Apply;
   /** Services that the completers use. */
   readonly services?: Binding;
   readonly mapError?: MapError;
@@ -167,9 +167,9 @@ export function findCompleter(
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
   const toRunner = (definition: CompletionOptions): Runner => {
-    const { scopes, steps } = definition;
+    const { scopes, apply } = definition;
     const runner: Runner = { scopes, run: (call) => answer(definition, call, core) };
-    return steps?.apply(runner) ?? runner;
+    return apply?.(runner) ?? runner;
   };
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

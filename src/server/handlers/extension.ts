@@ -466,7 +466,7 @@ function compile(
   const { params, subject, run } = form;
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
   const place = `${name} of extension ${quote(id)}`;
-  const { use = [], steps } = withLayers(form, { kind: "method", name, key: place });
+  const { use = [], layers } = withLayers(form, { kind: "method", name, key: place });
   if (use.length) throw refuse(`use of ${name} contains a function that is not a layer; use layers only`);
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
   schema?.json();
@@ -490,7 +490,7 @@ function compile(
           throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };
-    const runner = steps?.apply(plain) ?? plain;
+    const runner = layers?.apply(plain) ?? plain;
     const findShown = (call: Call) => {
       if (!undeclared) requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;
@@ -503,7 +503,7 @@ function compile(
       : findShown;
     return { subject, extension: id, inSessions: sessions, isBrought, find };
   };
-  return { compile: make, also: steps?.also };
+  return { compile: make, also: layers?.also };
 }
 
 function toListenKey(id: string, key: string, { filter, grant }: FormListen): ListenKey {

@@ -19,6 +19,7 @@ import { CALL } from "../../core/internals.ts";
 import type { SentGuard } from "../call/sent_guard.ts";
 import { isQuestion } from "../call/question.ts";
 import { noteGuards } from "../call/reads.ts";
+import type { HandlerLayers } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import type {
   EncodedValue,
@@ -39,13 +40,11 @@ import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /** The parts of a handler that guards need. */
 export interface Guarded {
-  readonly guards?: HandlerGuards;
+  readonly layers?: HandlerLayers;
   /** Services of the handler. */
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Whether the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
-  readonly isKeyed?: boolean;
 }
 
 /** One run of a handler. */
@@ -64,7 +63,7 @@ const NO_GUARDS: HandlerGuards = { own: NO_STEPS, outer: NO_STEPS };
 /** Runs a handler between its guards. The guards of the server are the outermost. */
 export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<Result> {
   const { call, next } = run;
-  const { guards, services, isKeyed } = guarded;
+  const { layers: { guards, keyed } = {}, services } = guarded;
   const outputs = new OutputGuards(guarded, run);
   return await outputs.guardErrors(call, () =>
     outputs.guardSent(async () => {
@@ -74,7 +73,8 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
       const value = own.input.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
       // A cancelled call does not start its handler.
       if (call.ended) throw call.endError;
-      if (!isKeyed) call.onRun?.();
+      // With an idempotency key, `onRun` is called only after the key has been claimed.
+      if (!keyed) call.onRun?.();
       const result = await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
       return guards?.isWrapped ? await outputs.guardChanged(result) : result;
     }));
@@ -124,7 +124,7 @@ class OutputGuards {
   constructor(guarded: Guarded, run: FilteredRun) {
     this.#guarded = guarded;
     this.#run = run;
-    const { own, outer } = guarded.guards ?? NO_GUARDS;
+    const { own, outer } = guarded.layers?.guards ?? NO_GUARDS;
     this.#own = own.output;
     this.#outer = outer.output;
     this.#ctx = run.call;

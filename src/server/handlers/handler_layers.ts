@@ -1,24 +1,18 @@
 /**
- * What layers add to a handler without a step around it: requirements, metadata, checks against other handlers, the
- * list of steps, and the layers of extensions.
+ * What layers add to a handler without a step around it: requirements, metadata, checks against other handlers, and the
+ * list of steps.
  */
 import { toFrozen } from "../../core/kit/frozen.ts";
-import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Meta } from "../../core/protocol/types.ts";
-import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Schema } from "../../core/schema/schema.ts";
-import { compileSchema } from "../../core/schema/schema_compiler.ts";
-import type { Call } from "../call/call.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { show } from "../../core/known_options.ts";
 import type { Middleware } from "../call/middleware.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import type { WrappedHandler } from "../engine/extension.ts";
 import type { HandlerInfo, Layer, LayeredHandler, Steps } from "../engine/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../visibility/feature.ts";
-import type { WrappingLayer } from "./extension_call.ts";
 
 /** The steps of a layer, without type parameters. */
 export type AnySteps = Steps<never, never, never, never>;
@@ -41,44 +35,39 @@ export interface CompiledOptions {
   readonly _meta?: Meta;
 }
 
-/** The items of `use` of one handler. */
-export interface Compiling {
-  readonly handler: HandlerInfo;
-  readonly items: readonly (Middleware | LayerSteps)[];
-  /** The layers with the step `run`, from the outermost. */
-  readonly runs?: readonly LayerSteps[];
-  readonly keyed?: HandlerLayers["keyed"];
-}
-
 /** Adds the key of a handler, which defaults to its kind and name. */
 export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
   return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about, annotations: toFrozen(about.annotations) };
 }
 
-/** Returns the options that layers extend without a step around the handler. */
-export function toCompiled(
-  options: CompiledOptions,
-  { handler, items, runs = [], keyed }: Compiling,
-): { readonly _meta: Meta | undefined; readonly layers: HandlerLayers } {
-  const { requires = [], run, read = run } = options;
-  const { key } = handler;
-  const layers = items.filter((item) => typeof item !== "function");
+/** The handler for which its layers are described. */
+export interface Described {
+  readonly handler: HandlerInfo;
+  readonly items: readonly (Middleware | LayerSteps)[];
+  readonly layers: readonly LayerSteps[];
+  /** The layers with the step `run`, from the outermost. */
+  readonly runs: readonly LayerSteps[];
+}
+
+/** Returns what layers add to a handler without a step around it. */
+export function describeLayers(
+  { requires = [], run, read = run }: CompiledOptions,
+  { handler, items, layers, runs }: Described,
+): Pick<HandlerLayers, "steps" | "requires" | "warnings" | "verify"> {
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
+  const declared = layers.flatMap(({ layer: { [INTERNALS]: { extension } } }) =>
+    extension?.required ? [`extensions.${extension.id}`] : []
+  );
   return {
-    _meta: toMeta(options, key, layers),
-    layers: {
-      steps: listSteps(items, runs),
-      requires: [...readRequirements(needs, key) ?? [], ...listDeclared(layers)],
-      also: toRegistered(layers, key),
-      warnings: () => layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? []),
-      verify: (handlers, name) => verify(layers, { handler, handlers, name }),
-      within: toWithin(layers, options, key),
-      keyed,
-    },
+    steps: listSteps(items, runs),
+    requires: [...readRequirements(needs, handler.key) ?? [], ...declared],
+    warnings: () => layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? []),
+    verify: (handlers, name) => verify(layers, { handler, handlers, name }),
   };
 }
 
-function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly LayerSteps[]): Meta | undefined {
+/** Returns the metadata of a handler with the members from its layers. */
+export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly LayerSteps[]): Meta | undefined {
   const owners = new Map<string, string>();
   const all: Record<string, unknown> = {};
   for (const { steps: { name, list = {} } } of layers) {
@@ -94,57 +83,6 @@ function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly LayerS
     }
   }
   return owners.size ? { ...all, ..._meta } : _meta;
-}
-
-/** The code for layers of extensions. It is loaded when a client first calls a handler with such a layer. */
-const lazyExtensionCall = /* @__PURE__ */ new LazyModule(() => import("./extension_call.ts"));
-
-/** Returns the function that runs a call through the layers of extensions, if such a layer has the step `around`. */
-function toWithin(
-  layers: readonly LayerSteps[],
-  options: CompiledOptions,
-  place: string,
-): HandlerLayers["within"] {
-  const handler = toWrappedHandler(options, place);
-  const wrapping = layers.flatMap(({ layer: { [INTERNALS]: { extension } } }): WrappingLayer[] =>
-    extension?.around ? [{ ...extension, around: extension.around, handler }] : []
-  );
-  if (!wrapping.length) return;
-  return (call, runner, executor) =>
-    wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-      (next, layer) => async (call) => await (await lazyExtensionCall.load()).runWrapped(call, layer, next, executor),
-      (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
-    )(call);
-}
-
-function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: string): WrappedHandler {
-  const toJsonSchema = (schema: Schema | undefined, use: "input" | "output") =>
-    schema === undefined ? undefined : compileSchema(schema, { use, place }).json();
-  return {
-    name: uri ?? name ?? place,
-    get inputSchema() {
-      return toJsonSchema(input, "input");
-    },
-    get outputSchema() {
-      return toJsonSchema(output, "output");
-    },
-  };
-}
-
-/** Returns the extensions that the layers register together with the handler at `place`. */
-function toRegistered(layers: readonly LayerSteps[], place: string): readonly Handler[] {
-  const registered = new Map<string, Handler>();
-  for (const { layer: { [INTERNALS]: { extension } } } of layers) {
-    if (extension?.register) registered.set(extension.id, extension.register(place));
-  }
-  return [...registered.values()];
-}
-
-/** Returns the capabilities that the client must have declared for the layers of extensions. */
-function listDeclared(layers: readonly LayerSteps[]): readonly string[] {
-  return layers.flatMap(({ layer: { [INTERNALS]: { extension } } }) =>
-    extension?.required ? [`extensions.${extension.id}`] : []
-  );
 }
 
 /** The server against whose handlers layers are checked. `name` is the kind and name of the handler with the layers. */

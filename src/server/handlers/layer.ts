@@ -25,12 +25,18 @@ import type {
   LayeredHandler,
   LayeredOptions,
   LayerRun,
-  RunnerSteps,
   Steps,
   Unlayered,
 } from "../engine/layers.ts";
 import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
-import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled, toHandlerInfo } from "./handler_layers.ts";
+import {
+  type AnySteps,
+  type CompiledOptions,
+  describeLayers,
+  type LayerSteps,
+  toHandlerInfo,
+  toMeta,
+} from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
 import { toApply } from "./runner_steps.ts";
@@ -130,8 +136,7 @@ const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
 interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED>, CompiledOptions {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
-  readonly guards?: HandlerGuards;
-  readonly steps?: RunnerSteps;
+  readonly layers?: HandlerLayers;
 }
 
 type AnyLayer = LayerSteps["layer"];
@@ -217,19 +222,57 @@ interface Applied {
 
 function applyToHandler(options: Options, applied: Applied): Options {
   const { handler, items, layers } = applied;
-  const { run } = options;
+  const { run, [ADDED]: change = (added: Handler) => added } = options;
+  const { key: place } = handler;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
   const use = items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside));
   const guards = toGuards(layers, use.length > 0);
+  // Two layers of an extension register it once.
+  const registers = new Map(
+    layers.flatMap(({ layer: { [INTERNALS]: { extension } } }) =>
+      extension?.register ? [[extension.id, extension.register]] : []
+    ),
+  );
   return {
     ...options,
     use: guards?.isWrapped ? [...use, noteResult] : use,
     ...run && runs.length && { run: wrapRun(run, runs) },
-    guards,
-    steps: toSteps(options, applied),
-    ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
+    _meta: toMeta(options, place, layers),
+    layers: {
+      ...describeLayers(options, { ...applied, runs }),
+      also: [
+        ...layers.flatMap(({ layer, steps }) => [
+          ...(steps.handlers ?? []).map(change).flatMap(withAlso),
+          ...toStarters(layer, place),
+        ]),
+        ...[...registers.values()].map((register) => register(place)),
+      ],
+      limiting: layers.find(({ steps: { limit, enter } }) => limit || enter)?.layer,
+      guards,
+      keyed: toKeyed(layers, handler),
+      apply: toApply(layers, {
+        options,
+        place,
+        around: layers.flatMap((bound) => toMiddleware(bound, bound.steps.around)),
+      }),
+      get completion() {
+        return toCompletion(applied);
+      },
+    },
   };
+}
+
+/** Returns the steps around the completion of a prompt or template. */
+function toCompletion({ handler, items }: Applied): HandlerLayers["completion"] {
+  const { key: place } = handler;
+  const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
+  const all = items.flatMap((item, at) =>
+    typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
+      ? bind(item.layer, about, { at, place })
+      : []
+  );
+  return all.length ? toApply(all, { options: {}, place, around: [] }) : undefined;
 }
 
 function applyToServer(
@@ -295,29 +338,6 @@ function toOutputGuard(bound: Bound): GuardSteps["output"] {
   const guard: GuardSteps["output"][number] = (output, ctx, part) =>
     withState(bound, ctx, (state) => onOutput(output, ctx, part, state));
   return [withName(guard, bound.steps.name)];
-}
-
-/** Returns the steps around the whole call of a handler. */
-function toSteps(options: Options, { handler, items, layers }: Applied): RunnerSteps {
-  const { key: place } = handler;
-  const { [ADDED]: change = (added: Handler) => added } = options;
-  const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
-  return {
-    also: layers.flatMap(({ layer, steps }) => [
-      ...(steps.handlers ?? []).map(change).flatMap(withAlso),
-      ...toStarters(layer, place),
-    ]),
-    get completion() {
-      const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
-      const all = items.flatMap((item, at) =>
-        typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
-          ? bind(item.layer, about, { at, place })
-          : []
-      );
-      return all.length ? { also: [], apply: toApply(all, []) } : undefined;
-    },
-    apply: toApply(layers, around),
-  };
 }
 
 /** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */

@@ -293,9 +293,9 @@ function makePrompt<
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, layers } = definition;
-  const { mapError, steps } = options;
-  const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
-  const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
+  const { mapError } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, apply: layers?.completion };
+  const also = [completion({ type: "ref/prompt", name, ...completed })];
   const remake: Remake = (change) => makePrompt(change(given));
   const { foreign } = listed ?? {};
   const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake, foreign };
@@ -332,7 +332,6 @@ function define<I extends Schema, S extends Services>(
   return {
     key: name,
     allow: bindAllow(allow, services),
-    guards: options.guards,
     services,
     mapError: options.mapError,
     input,
@@ -340,7 +339,6 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    steps: options.steps,
     wire: wireOnce(() => {
       const listed = inputs.length ? inputs : undefined;
       return { ...members, name, title, description, arguments: listed, icons, _meta };
@@ -359,8 +357,8 @@ export const prompts: Feature = {
       definitions.map((definition) => {
         const { key, allow, scopes, requires, layers } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
-        const found: Found = { allow, scopes, requires, within: layers?.within, run };
-        return [key, definition.steps?.apply(found) ?? found];
+        const found: Found = { allow, scopes, requires, run };
+        return [key, layers?.apply(found) ?? found];
       }),
     );
     const find = (call: Call) => {
@@ -384,7 +382,7 @@ interface Found extends Runner {
 }
 
 async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
-  const { key, input, invoke, guards, mapError } = definition;
+  const { key, input, invoke, layers, mapError } = definition;
   const given = call.params.arguments ?? {};
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
@@ -394,7 +392,7 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
     // A cancelled call does not start its handler.
     if (call.ended) throw call.endError;
     const { value } = checked;
-    if (guards || core.encoders) {
+    if (layers?.guards || core.encoders) {
       const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }

@@ -19,6 +19,7 @@ import {
   type Feature,
   type GroupedOptions,
   type Handler,
+  type HandlerInternals,
   isAllowed,
   type Provide,
   type Remake,
@@ -269,7 +270,7 @@ function makeProvider(given: Form, kind: Kind, base?: string): Handler {
   const services = bindServices(wanted, place);
   // Reads the layers as those of a handler for which they are all possible, so that they start with the server.
   const annotations = { readOnlyHint: true, idempotentHint: true };
-  const { steps, layers } = withLayers(given, { kind: kind.name, name: key, annotations, hasOutput: true });
+  const { layers } = withLayers(given, { kind: kind.name, name: key, annotations, hasOutput: true });
   const allow = bindAllow(given.allow, services);
   const starter = start && startProvider(`${kind.name} provider ${quote(name)}`, start);
   const bind = <First>(run: (first: First, ctx: Context<never>, server: ServerHandle | undefined) => unknown) =>
@@ -298,7 +299,7 @@ function makeProvider(given: Form, kind: Kind, base?: string): Handler {
     allow,
     [INTERNALS]: { feature: completions, key, definition, provide: provideCompletions },
   };
-  const also = [...kind === PROMPT ? [completer] : [], ...steps?.also ?? []];
+  const also = kind === PROMPT ? [completer] : [];
   const remake: Remake = (change) => makeProvider(change({ ...given, name }), kind, own);
   return withInternals({ name, allow, tags }, { ...internals, definition, also, remake, provide });
 }

@@ -416,13 +416,13 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
 /** Creates a resource or template of another server. */
 function toListedResource<S>({ complete = {}, ...form }: Form<string>, isTemplate: boolean): Resource<string, S> {
   const defined = define(form, isTemplate);
-  const { definition: { key, match, scopes, variables: names, allow, steps }, services } = defined;
+  const { definition: { key, match, scopes, variables: names, allow, layers }, services } = defined;
   const remake: Remake = (change) => toListedResource(change({ complete, ...form }), isTemplate);
   if (!isTemplate) return toResource(form, defined, { remake });
   const known = Object.fromEntries(Object.entries(complete).filter(([name]) => names.includes(name)));
   const place = `resource ${quote(key)}`;
   const completed = { place, names, complete: known, allow, scopes, services, mapError: form.mapError, match };
-  const also = [completion({ type: "ref/resource", name: key, ...completed, steps: steps?.completion })];
+  const also = [completion({ type: "ref/resource", name: key, ...completed, apply: layers?.completion })];
   return toResource(form, defined, { remake, also });
 }
 
@@ -444,8 +444,8 @@ function makeResource<
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError } = form;
   const place = `resource ${quote(key)}`;
-  const steps = defined.definition.steps?.completion;
-  const completed = { place, names, complete, allow, scopes, services, mapError, match, steps };
+  const apply = defined.definition.layers?.completion;
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, apply };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
@@ -495,15 +495,14 @@ function toResource<Input, S>(
   { remake, also = [], life, uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, layers, steps } = definition;
+  const { key, kind, match, allow, scopes, layers } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const more = [...also, ...steps?.also ?? []];
   const { foreign } = options[LISTED] ?? {};
   // A server can have several providers of one scheme.
   const id = kind === "provider" ? toProviderId(key, name) : undefined;
-  const parts = { feature: resources, key, id, definition, also: more, serves, services, scopes, layers, remake };
+  const parts = { feature: resources, key, id, definition, also, serves, services, scopes, layers, remake };
   const internals = { ...parts, foreign, life };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
@@ -587,13 +586,11 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     key,
     id: layerKey,
     allow: bindAllow(allow, services),
-    guards: form.guards,
     services,
     mapError: form.mapError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
     layers,
-    steps: form.steps,
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

@@ -24,8 +24,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Allow } from "../call/context.ts";
-import type { RunnerSteps } from "../engine/layers.ts";
-import type { Filter, HandlerGuards } from "../visibility/guards.ts";
+import type { Filter } from "../visibility/guards.ts";
 import { createList, type Entry } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
@@ -70,7 +69,6 @@ export interface Definition extends Entry {
     core: FeatureParts,
     filter: Filter | undefined,
   ) => Result | Promise<Result>;
-  readonly guards?: HandlerGuards;
   readonly services?: Binding;
   readonly mapError?: MapError;
   readonly scopes?: readonly string[];
@@ -78,7 +76,6 @@ export interface Definition extends Entry {
   /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
   readonly layers?: HandlerLayers;
-  readonly steps?: RunnerSteps;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -117,12 +114,12 @@ export const resources: Feature = {
     }
 
     const toRunner = (found: Found, uri: string): Runner => {
-      const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
+      const { ttlMs = core.ttlMs, scope, scopes, requires, layers } = found.definition;
       const cache = { ttlMs, scope };
       const isRestricted = found.allow !== undefined;
       const run = (call: Call) => read(found, uri, call);
-      const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
-      return steps?.apply(runner) ?? runner;
+      const runner: Runner = { run, scopes, isRestricted, requires, cache };
+      return layers?.apply(runner) ?? runner;
     };
 
     function find(call: Call): Runner | Promise<Runner> {
@@ -147,12 +144,12 @@ export const resources: Feature = {
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      const { convert, guards, mapError } = definition;
+      const { convert, layers, mapError } = definition;
       return await attempt({ core, call, subject: uri, mapError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
         // A cancelled call does not start its handler.
         if (call.ended) throw call.endError;
-        if (guards || core.encoders) {
+        if (layers?.guards || core.encoders) {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }

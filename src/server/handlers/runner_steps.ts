@@ -1,39 +1,54 @@
 /**
- * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
+ * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`, and the layers of
+ * extensions.
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
+import type { Schema } from "../../core/schema/schema.ts";
+import { compileSchema } from "../../core/schema/schema_compiler.ts";
+import { INTERNALS } from "../../core/internals.ts";
 import type { Call, PassedWork } from "../call/call.ts";
 import type { CancelError } from "../call/cancel_error.ts";
 import { show } from "../../core/known_options.ts";
 import { compose, type Middleware } from "../call/middleware.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 import type { Timeout } from "../../core/timers.ts";
-import type { LayerEntry, RunnerSteps } from "../engine/layers.ts";
-import type { Runner, RunWithin } from "../visibility/feature.ts";
+import type { WrappedHandler } from "../engine/extension.ts";
+import type { LayerEntry } from "../engine/layers.ts";
+import type { Apply, Executor, Runner, RunWithin } from "../visibility/feature.ts";
 import { type Bound, type CallParts, StepCall, toCore, withState } from "./bound_layer.ts";
-import type { AnySteps } from "./handler_layers.ts";
+import type { WrappingLayer } from "./extension_call.ts";
+import type { AnySteps, CompiledOptions } from "./handler_layers.ts";
 
 /** A layer that has the step `Name`. */
 type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
 
-/** Returns the function that puts the steps of all layers, and middleware of `around`, around a runner. */
-export function toApply(layers: readonly Bound[], around: readonly Middleware[]): RunnerSteps["apply"] {
+/** What stands around the whole call of a handler besides the steps of its layers. */
+export interface Around {
+  readonly options: CompiledOptions;
+  /** Kind and name of the handler. */
+  readonly place: string;
+  /** Middleware from the step `around`. */
+  readonly around: readonly Middleware[];
+}
+
+/** Returns the function that puts the steps of all layers around a runner. */
+export function toApply(layers: readonly Bound[], { options, place, around }: Around): Apply {
   const limits = layers.filter((bound): bound is With<"limit"> => !!bound.steps.limit);
   const enters = layers.filter((bound): bound is With<"enter"> => !!bound.steps.enter);
   const results = layers.filter((bound): bound is With<"result"> => !!bound.steps.result).reverse();
   const times = layers.flatMap(({ steps: { timeoutMs } }) => timeoutMs ?? []);
   const timeoutMs = times.length ? Math.min(...times) : undefined;
-  const isEmpty = !limits.length && !enters.length && !results.length && !around.length && timeoutMs === undefined;
-  if (isEmpty) return (runner) => runner;
+  const outers = [...enters.map(toEntering), ...toExtended(layers, options, place)];
+  const isWithin = outers.length > 0 || timeoutMs !== undefined;
+  if (!limits.length && !isWithin && !results.length && !around.length) return (runner) => runner;
   return (runner) => {
     const whole = compose(around, (call) => runner.run(call));
     return {
       ...runner,
       run: results.reduce((inner, bound) => withResult(inner, bound), whole),
-      ...(enters.length || timeoutMs !== undefined) && {
-        within: toEntering({ enters, timeoutMs, runner }),
-      },
+      ...isWithin && { within: toWithin(outers, enters.length ? toWatched() : (runner) => runner, timeoutMs) },
       ...limits.length && { check: (call: Call) => checkLimits(limits, call) },
     };
   };
@@ -101,30 +116,60 @@ function requireNothing(returned: unknown, { steps: { name } }: Bound): void {
   );
 }
 
-/** The steps `enter` and the timeout of a handler. */
-interface Entering {
-  readonly enters: readonly With<"enter">[];
-  readonly timeoutMs?: number;
-  readonly runner: Runner;
+/** Passes a call on to inner steps and to the handler. `end` belongs to the innermost layer that the call has entered. */
+type Pass = (call: Call, end?: HandlerEnd) => Result | Promise<Result>;
+
+/** What is inside of a step around a call. */
+interface Inside {
+  readonly next: Pass;
+  readonly end?: HandlerEnd;
+  readonly executor: Executor;
 }
 
-/** Passes a call on to inner layers and to the handler. `end` belongs to the innermost layer that the call has entered. */
-type Begin = (end: HandlerEnd) => Result | Promise<Result>;
+/** A step around a call with its slot, outside of the middleware of the server. */
+type Outer = (call: Call, inside: Inside) => Result | Promise<Result>;
 
-function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWithin {
-  const [first, ...inner] = enters;
-  const watch = first ? toWatched() : (runner: Runner) => runner;
+function toWithin(
+  outers: readonly Outer[],
+  watch: (runner: Runner) => Runner,
+  timeoutMs: number | undefined,
+): RunWithin {
   return (call, given, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
     const runner = watch(given);
-    const begin = () =>
-      within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
-    if (!first) return begin();
-    const enterInner = inner.reduceRight<Begin>(
-      (begin, bound) => (outer) => enter(bound, { call, outer, begin }),
-      begin,
-    );
-    return enter(first, { call, begin: enterInner });
+    return outers.reduceRight<Pass>(
+      (next, step) => (call, end) => step(call, { next, end, executor }),
+      (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
+    )(call);
+  };
+}
+
+/** The code for layers of extensions. It is loaded when a client first calls a handler with such a layer. */
+const lazyExtensionCall = /* @__PURE__ */ new LazyModule(() => import("./extension_call.ts"));
+/** Returns the steps of layers of extensions around the call of the handler at `place`. */
+function toExtended(layers: readonly Bound[], options: CompiledOptions, place: string): readonly Outer[] {
+  const handler = toWrappedHandler(options, place);
+  return layers.flatMap(({ layer: { [INTERNALS]: { extension } } }): Outer[] => {
+    if (!extension?.around) return [];
+    const wrapping: WrappingLayer = { ...extension, around: extension.around, handler };
+    return [
+      async (call, { next, executor }) =>
+        await (await lazyExtensionCall.load()).runWrapped(call, wrapping, next, executor),
+    ];
+  });
+}
+
+function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: string): WrappedHandler {
+  const toJsonSchema = (schema: Schema | undefined, use: "input" | "output") =>
+    schema === undefined ? undefined : compileSchema(schema, { use, place }).json();
+  return {
+    name: uri ?? name ?? place,
+    get inputSchema() {
+      return toJsonSchema(input, "input");
+    },
+    get outputSchema() {
+      return toJsonSchema(output, "output");
+    },
   };
 }
 
@@ -140,21 +185,17 @@ function toWatched(): (runner: Runner) => Runner {
   };
 }
 
-/** A call that enters a layer. */
-interface Entered {
-  readonly call: Call;
-  /** Watches the handler for the next outer layer with `enter`. */
-  readonly outer?: HandlerEnd;
-  readonly begin: Begin;
+function toEntering(bound: With<"enter">): Outer {
+  return (call, inside) => enter(bound, call, inside);
 }
 
-async function enter(bound: With<"enter">, { call, outer, begin }: Entered): Promise<Result> {
+async function enter(bound: With<"enter">, call: Call, { next: pass, end: outer }: Inside): Promise<Result> {
   const end = new HandlerEnd(call, outer);
   let passed: Result | undefined;
   const next = async () => {
     end.open();
     try {
-      const result = begin(end);
+      const result = pass(call, end);
       if (result instanceof Promise) end.limit();
       return passed = await result;
     } finally {

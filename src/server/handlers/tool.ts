@@ -381,14 +381,12 @@ function makeTool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, layers, steps, scopes } = definition;
-  const also = steps?.also;
+  const { allow, layers, scopes } = definition;
   const remake: Remake = (change) => makeTool(change(options));
   const internals = {
     feature: tools,
     key: name,
     definition,
-    also,
     services,
     scopes,
     layers,
@@ -460,8 +458,6 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   return {
     key: name,
     allow: visible,
-    steps: options.steps,
-    guards: options.guards,
     services,
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
@@ -474,7 +470,6 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     headers: input && toHeaders(input),
     scopes,
     requires: layers?.requires ?? readRequirements(options.requires, place),
-    isKeyed: !!layers?.keyed,
     layers,
     wire: wireOnce(({ publishSchema }) => ({
       ...given[LISTED]?.members,
@@ -515,7 +510,7 @@ export const tools: Feature = {
     // The keys have the type `unknown`, because a client may send any value as a name.
     const toRunner = (definition: Definition): Found => {
       const runner = new ToolRunner(definition, core);
-      return definition.steps?.apply<Found>(runner) ?? runner;
+      return definition.layers?.apply<Found>(runner) ?? runner;
     };
     const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {
@@ -553,7 +548,6 @@ class ToolRunner implements Found {
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  readonly within?: Runner["within"];
   readonly vary?: Definition["vary"];
   readonly #definition: Definition;
   readonly #core: FeatureParts;
@@ -563,7 +557,6 @@ class ToolRunner implements Found {
     this.headers = definition.headers;
     this.scopes = definition.scopes;
     this.requires = definition.requires;
-    this.within = definition.layers?.within;
     this.vary = definition.vary;
     this.#definition = definition;
     this.#core = core;
@@ -613,17 +606,17 @@ async function readLeniently(
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
-  const { key, invoke, guards, isKeyed } = definition;
+  const { key, invoke, layers } = definition;
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   // Do not start the handler of a call that was cancelled during the validation.
   if (call.ended) throw call.endError;
   const { value } = checked;
-  if (guards || core.encoders) {
+  if (layers?.guards || core.encoders) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
-  if (!isKeyed) call.onRun?.();
+  if (!layers?.keyed) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }
 

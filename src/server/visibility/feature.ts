@@ -11,7 +11,7 @@ import type { McpError } from "../../core/protocol/errors.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
 import { type ABOUT, type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
-import type { Filter } from "./guards.ts";
+import type { Filter, HandlerGuards } from "./guards.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
@@ -61,7 +61,6 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
-  /** Requirements, checks and wrappers from the handler's layers. */
   readonly layers?: HandlerLayers;
   /** The `Life` of the handler. Set if the handler is an extension or a provider that starts and stops with the server. */
   readonly life?: object;
@@ -157,25 +156,34 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** The requirements, checks and wrappers of a handler that come from its layers. */
+/** What the layers of a handler add to it. */
 export interface HandlerLayers {
   /** The steps, in the order in which they run. */
   readonly steps: readonly LayerStep[];
   /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
-  /** Extensions that the handler registers on the server. */
+  /** Handlers that are added and removed together with the handler. */
   readonly also: readonly Handler[];
+  /** The first layer that limits calls, and so must be the same object in all calls. */
+  readonly limiting?: object;
+  /** Set if a layer has the step `onInput` or `onOutput`. */
+  readonly guards?: HandlerGuards;
   /** Returns warnings for `mcp check`. */
   warnings(): readonly string[];
   /**
    * Checks the layers against all handlers of the server. Throws a `TypeError` with the handler's name if a check fails.
    */
   verify(handlers: readonly Handler[], name: string): void;
-  /** Runs a call through the layers of extensions. Set only if such a layer has the step `around`. */
-  readonly within?: RunWithin;
   /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
   readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
+  /** Puts the steps around the whole call around a runner: `limit`, `enter`, `around` and `result`. */
+  readonly apply: Apply;
+  /** Puts the steps around the runner of the completion of a prompt or template. */
+  readonly completion?: Apply;
 }
+
+/** Returns a runner with the steps of layers. */
+export type Apply = <R extends Runner>(runner: R) => R;
 
 /** One step of a layer, or a middleware function. */
 export interface LayerStep {

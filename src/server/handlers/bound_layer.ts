@@ -7,17 +7,24 @@ import { toClientKey } from "../call/client_key.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import type { Layer, LayerCall, LayerRun, LayerStarter } from "../engine/layers.ts";
+import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../engine/layers.ts";
 import type { Handler } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
-import type { AnySteps, LayerSteps } from "./handler_layers.ts";
 import { createLife, toWatcher } from "./watcher.ts";
 
+/** The steps of a layer, without type parameters. */
+export type AnySteps = Steps<never, never, never, never>;
+
 /** The steps of a layer, bound to a handler. */
-export interface Bound extends LayerSteps {
+export interface Bound {
+  readonly layer: Layer<never, never, never>;
+  readonly steps: AnySteps;
   /** Kind and name of the handler, for the observer. For a completion, of its prompt or template. */
   readonly place: string;
 }
+
+/** A layer that has the step `Name`. */
+export type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
 
 /** Calls a step with the state of its layer. Waits until the layer has started. */
 export function withState<T>(

@@ -11,17 +11,9 @@ import { INTERNALS } from "../../core/internals.ts";
 import { show } from "../../core/known_options.ts";
 import type { Middleware } from "../call/middleware.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import type { HandlerInfo, Layer, LayeredHandler, Steps } from "../engine/layers.ts";
+import type { HandlerInfo, LayeredHandler } from "../engine/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../visibility/feature.ts";
-
-/** The steps of a layer, without type parameters. */
-export type AnySteps = Steps<never, never, never, never>;
-
-/** The steps of one layer around one handler. */
-export interface LayerSteps {
-  readonly layer: Layer<never, never, never>;
-  readonly steps: AnySteps;
-}
+import type { AnySteps, Bound, With } from "./bound_layer.ts";
 
 /** The options that layers read or extend, without steps. */
 export interface CompiledOptions {
@@ -40,19 +32,19 @@ export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
   return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about, annotations: toFrozen(about.annotations) };
 }
 
-/** The handler for which its layers are described. */
-export interface Described {
+/** The layers and middleware of a handler. */
+export interface Layered {
   readonly handler: HandlerInfo;
-  readonly items: readonly (Middleware | LayerSteps)[];
-  readonly layers: readonly LayerSteps[];
+  readonly items: readonly (Middleware | Bound)[];
+  readonly layers: readonly Bound[];
   /** The layers with the step `run`, from the outermost. */
-  readonly runs: readonly LayerSteps[];
+  readonly runs: readonly With<"run">[];
 }
 
 /** Returns what layers add to a handler without a step around it. */
 export function describeLayers(
   { requires = [], run, read = run }: CompiledOptions,
-  { handler, items, layers, runs }: Described,
+  { handler, items, layers, runs }: Layered,
 ): Pick<HandlerLayers, "steps" | "requires" | "warnings" | "verify"> {
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
   const declared = layers.flatMap(({ layer: { [INTERNALS]: { extension } } }) =>
@@ -67,7 +59,7 @@ export function describeLayers(
 }
 
 /** Returns the metadata of a handler with the members from its layers. */
-export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly LayerSteps[]): Meta | undefined {
+export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly Bound[]): Meta | undefined {
   const owners = new Map<string, string>();
   const all: Record<string, unknown> = {};
   for (const { steps: { name, list = {} } } of layers) {
@@ -93,7 +85,7 @@ interface Verifying {
 }
 
 /** See {@linkcode HandlerLayers.verify}. */
-function verify(layers: readonly LayerSteps[], { handler, handlers, name }: Verifying): void {
+function verify(layers: readonly Bound[], { handler, handlers, name }: Verifying): void {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const listOf = (feature: string) =>
     handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);
@@ -113,11 +105,11 @@ function verify(layers: readonly LayerSteps[], { handler, handlers, name }: Veri
 
 /** Lists the steps of a handler in the order in which they run. `runs` are the layers with `run`, from the outermost. */
 function listSteps(
-  items: readonly (Middleware | LayerSteps)[],
-  runs: readonly LayerSteps[],
+  items: readonly (Middleware | Bound)[],
+  runs: readonly Bound[],
 ): readonly LayerStep[] {
   const layers = items.filter((item) => typeof item !== "function");
-  const list = (step: keyof AnySteps, all: readonly (Middleware | LayerSteps)[] = layers) =>
+  const list = (step: keyof AnySteps, all: readonly (Middleware | Bound)[] = layers) =>
     all.flatMap((item): LayerStep[] => {
       if (typeof item === "function") return [{ step, layer: item.name || "middleware" }];
       return item.steps[step] ? [{ step, layer: item.steps.name }] : [];

@@ -28,15 +28,18 @@ import type {
   Steps,
   Unlayered,
 } from "../engine/layers.ts";
-import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
 import {
   type AnySteps,
-  type CompiledOptions,
-  describeLayers,
-  type LayerSteps,
-  toHandlerInfo,
-  toMeta,
-} from "./handler_layers.ts";
+  type Bound,
+  type CallParts,
+  StepCall,
+  toCore,
+  toStarter,
+  toStarters,
+  type With,
+  withState,
+} from "./bound_layer.ts";
+import { type CompiledOptions, describeLayers, type Layered, toHandlerInfo, toMeta } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
 import { toApply } from "./runner_steps.ts";
@@ -139,7 +142,7 @@ interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, type
   readonly layers?: HandlerLayers;
 }
 
-type AnyLayer = LayerSteps["layer"];
+type AnyLayer = Bound["layer"];
 
 function isLayer(item: unknown): item is AnyLayer {
   return INTERNALS in Object(item);
@@ -154,7 +157,9 @@ function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unl
     isLayer(item) ? bind(item, handler, { at }) : item as Middleware
   );
   const layers = items.filter((item) => typeof item !== "function");
-  const applied = { handler, items, layers };
+  const runs = layers.filter((bound): bound is With<"run"> => !!bound.steps.run)
+    .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
+  const applied = { handler, items, layers, runs };
   const changed: LayeredOptions = handler.kind === "server"
     ? applyToServer(options, applied)
     // The cast is safe, because each of these options is an option of a kind of handler.
@@ -214,18 +219,10 @@ function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }
   return { layer, steps, place };
 }
 
-interface Applied {
-  readonly handler: HandlerInfo;
-  readonly items: readonly (Middleware | Bound)[];
-  readonly layers: readonly Bound[];
-}
-
-function applyToHandler(options: Options, applied: Applied): Options {
-  const { handler, items, layers } = applied;
+function applyToHandler(options: Options, applied: Layered): Options {
+  const { handler, items, layers, runs } = applied;
   const { run, [ADDED]: change = (added: Handler) => added } = options;
   const { key: place } = handler;
-  const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
-    .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
   const use = items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside));
   const guards = toGuards(layers, use.length > 0);
   // Two layers of an extension register it once.
@@ -240,7 +237,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
     ...run && runs.length && { run: wrapRun(run, runs) },
     _meta: toMeta(options, place, layers),
     layers: {
-      ...describeLayers(options, { ...applied, runs }),
+      ...describeLayers(options, applied),
       also: [
         ...layers.flatMap(({ layer, steps }) => [
           ...(steps.handlers ?? []).map(change).flatMap(withAlso),
@@ -264,7 +261,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
 }
 
 /** Returns the steps around the completion of a prompt or template. */
-function toCompletion({ handler, items }: Applied): HandlerLayers["completion"] {
+function toCompletion({ handler, items }: Layered): HandlerLayers["completion"] {
   const { key: place } = handler;
   const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
   const all = items.flatMap((item, at) =>
@@ -277,7 +274,7 @@ function toCompletion({ handler, items }: Applied): HandlerLayers["completion"] 
 
 function applyToServer(
   options: LayeredOptions,
-  { handler, items, layers }: Applied,
+  { handler, items, layers }: Layered,
 ): Unlayered<LayeredOptions> {
   const use = items.flatMap((item) => {
     if (typeof item === "function") return item;
@@ -362,13 +359,8 @@ function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): H
   };
 }
 
-/** A layer with the step `run`. */
-interface Running extends Bound {
-  readonly run: NonNullable<AnySteps["run"]>;
-}
-
 /** Wraps a tool's `run` function in the steps, of which the first is the outermost. */
-function wrapRun(run: Run, all: readonly Running[]): Run {
+function wrapRun(run: Run, all: readonly With<"run">[]): Run {
   return (input, given) => {
     // Find the call only once, because the address of its client is unknown after the client has disconnected.
     const call = toCall(given, "run a layer");
@@ -387,7 +379,7 @@ function wrapRun(run: Run, all: readonly Running[]): Run {
         return value instanceof Promise ? toHandled(value) : value;
       };
       const parts = { bound, input, ctx, call, watched };
-      return withState(bound, ctx, (state) => bound.run(new StepRun({ ...parts, state }), next));
+      return withState(bound, ctx, (state) => bound.steps.run(new StepRun({ ...parts, state }), next));
     };
     return runFrom(0, given);
   };

@@ -17,12 +17,9 @@ import type { Timeout } from "../../core/timers.ts";
 import type { WrappedHandler } from "../engine/extension.ts";
 import type { LayerEntry } from "../engine/layers.ts";
 import type { Apply, Executor, Runner, RunWithin } from "../visibility/feature.ts";
-import { type Bound, type CallParts, StepCall, toCore, withState } from "./bound_layer.ts";
+import { type Bound, type CallParts, StepCall, toCore, type With, withState } from "./bound_layer.ts";
 import type { WrappingLayer } from "./extension_call.ts";
-import type { AnySteps, CompiledOptions } from "./handler_layers.ts";
-
-/** A layer that has the step `Name`. */
-type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
+import type { CompiledOptions } from "./handler_layers.ts";
 
 /** What stands around the whole call of a handler besides the steps of its layers. */
 export interface Around {

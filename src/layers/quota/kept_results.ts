@@ -14,7 +14,7 @@ import { INTERNALS } from "../../core/internals.ts";
 import { hashCaller, noteGuards, UNKNOWN_CALLER } from "../../server/call/reads.ts";
 import type { SharedValues } from "../../server/call/shared_values.ts";
 import { toCore } from "../../server/handlers/bound_layer.ts";
-import { type Definition, resources } from "../../server/handlers/resource_methods.ts";
+import { type Definition, refuseVariables, resources } from "../../server/handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
 interface KeeperOptions {
@@ -83,7 +83,8 @@ export class Keeper {
       key: this.#start,
       variables: [],
       match: (uri) => uri.startsWith(this.#start) ? uri : undefined,
-      invoke: (call, _ctx, uri, _matched, core) => this.#read(uri, call, core),
+      refuse: refuseVariables,
+      invoke: (call, _ctx, uri, core) => this.#read(String(uri), call, core),
       allow,
       scopes,
       scope: "private",

@@ -24,28 +24,22 @@ import {
   type Handler,
   type ListedParts,
   type Remake,
-  revealTo,
-  type Runner,
-  toDefinitions,
-  toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { ListedPrompt } from "../../core/protocol/listed.ts";
 import type { ListedOptions, SentOf } from "./tool.ts";
 import { attempt } from "./attempt.ts";
-import type { Callable } from "./callable.ts";
+import { type Callable, compileNamed, type NamedKind, runChecked } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { loadResults } from "./content.ts";
 import { fromListed } from "./listed.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
-import { runGuarded } from "./lazy_values.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its content can be a plain string. */
@@ -334,6 +328,9 @@ function define<I extends Schema, S extends Services>(
     allow: bindAllow(allow, services),
     services,
     mapError: options.mapError,
+    refuse(problem) {
+      throw new McpError(INVALID_PARAMS, `Cannot get ${quote(name)}: ${problem}`);
+    },
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
@@ -350,54 +347,21 @@ function define<I extends Schema, S extends Services>(
 /** The feature that serves all prompts. */
 export const prompts: Feature = {
   name: "prompts",
-  compile(handlers, core) {
-    const definitions = toDefinitions<Definition>(handlers);
-    // The keys have the type `unknown`, because a client may send any value as a name.
-    const byName = new Map<unknown, Found>(
-      definitions.map((definition) => {
-        const { key, allow, scopes, requires, layers } = definition;
-        const run: Runner["run"] = (call) => getPrompt(definition, call, core);
-        const found: Found = { allow, scopes, requires, run };
-        return [key, layers?.apply(found) ?? found];
-      }),
-    );
-    const find = (call: Call) => {
-      const { name } = call.params;
-      const refusal = () => new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
-      return revealTo(call, byName.get(name), { core, refusal });
-    };
-    return {
-      capabilities: { prompts: { listChanged: core.can.listChanged } },
-      methods: {
-        "prompts/list": toMethod(createList("prompts", definitions, core), { list: "prompts" }),
-        "prompts/get": { subject: "name", asks: true, find },
-      },
-    };
-  },
+  compile: (handlers, core) => compileNamed<Definition>(PROMPTS, handlers, core),
 };
 
-/** A prompt that a call has found by name. */
-interface Found extends Runner {
-  readonly allow?: Allow;
-}
+const PROMPTS: NamedKind<Definition> = {
+  kind: "prompt",
+  method: "prompts/get",
+  toRun: (definition, core) => (call) => getPrompt(definition, call, core),
+};
 
 async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
-  const { key, input, invoke, layers, mapError } = definition;
-  const given = call.params.arguments ?? {};
-  const state = `Cannot get ${quote(key)}`;
-  const args = readArguments(given, state);
+  const { key, input, mapError } = definition;
+  const args = readArguments(call.params.arguments ?? {}, `Cannot get ${quote(key)}`);
   return await attempt({ core, call, subject: key, mapError }, async () => {
     const checked = input ? await input.validate(args, call) : { value: {} };
-    if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
-    // A cancelled call does not start its handler.
-    if (call.ended) throw call.endError;
-    const { value } = checked;
-    if (layers?.guards || core.encoders) {
-      const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
-      return await runGuarded(definition, { call, core, value, next });
-    }
-    call.onRun?.();
-    return await invoke(call, undefined, value, core, undefined);
+    return await runChecked(definition, call, checked, core);
   });
 }
 

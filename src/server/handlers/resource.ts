@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/server/resources
  */
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
-import { McpError, quote } from "../../core/protocol/errors.ts";
+import { quote } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
 import type { Typed } from "../../core/typed.ts";
@@ -43,7 +43,7 @@ import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { callList, readPage, readStart } from "./source_list.ts";
-import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
+import { type Definition, refuseVariables, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
@@ -567,11 +567,11 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   const invoke = async (
     call: Call,
     ctx: Context<never> = call,
-    uri: string,
     matched: unknown,
     core: FeatureParts,
     filter: Filter | undefined,
   ) => {
+    const uri = String(call.params.uri);
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
     // The cast is safe, because the `match` function of these options returned `matched`.
     const returns = (ctx: Context<never>) => call.startHandler(() => read(matched as Input, ctx));
@@ -588,6 +588,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     allow: bindAllow(allow, services),
     services,
     mapError: form.mapError,
+    refuse: refuseVariables,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
     layers,
@@ -642,11 +643,9 @@ function toProviderId(key: string, name: string): string {
 /** Returns a function that converts and checks the variables of a template. */
 function toConverter(variables: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(variables, { use: "input", place });
-  return async (uri, matched) => {
+  return async (matched) => {
     const { readTextValues } = await lazySchemaChecks.load();
-    const checked = await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
-    if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
-    return checked.value;
+    return await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
   };
 }
 

@@ -3,19 +3,18 @@
  *
  * @see specification/2026-07-28/server/resources
  */
-import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { ResourceLink } from "../../core/protocol/types.ts";
+import type { Checked } from "../../core/schema/schema.ts";
 import { normalizeUri } from "../../core/protocol/uri_text.ts";
 import { isGranted } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
-import type { Binding } from "../call/container.ts";
 import {
   type BoundAllow,
   type Feature,
-  type HandlerLayers,
   isAllowed,
   type Method,
   revealTo,
@@ -24,11 +23,10 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Allow } from "../call/context.ts";
-import type { Filter } from "../visibility/guards.ts";
-import { createList, type Entry } from "../visibility/pagination.ts";
+import { createList } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
-import { runGuarded } from "./lazy_values.ts";
+import { type Callable, runChecked } from "./callable.ts";
 import { listSources, type Source } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
@@ -42,8 +40,8 @@ export interface ResourcePage {
   readonly nextCursor?: string;
 }
 
-/** A resource in the registry, without type parameters. */
-export interface Definition extends Entry {
+/** A resource in the registry. */
+export interface Definition extends Callable {
   /** Distinguishes a provider from other providers of its scheme. */
   readonly id?: string;
   readonly allow?: BoundAllow;
@@ -55,32 +53,20 @@ export interface Definition extends Entry {
    * not match.
    */
   readonly match: (uri: string) => unknown;
-  /**
-   * Converts and checks the variables that `match` returned. Throws if the schema rejects the variables, because such a
-   * resource does not exist.
-   */
-  readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
-  /** Reads the resource. Throws if the resource does not exist. */
-  readonly invoke: (
-    call: Call,
-    ctx: undefined,
-    uri: string,
-    matched: unknown,
-    core: FeatureParts,
-    filter: Filter | undefined,
-  ) => Result | Promise<Result>;
-  readonly services?: Binding;
-  readonly mapError?: MapError;
-  readonly scopes?: readonly string[];
-  readonly requires?: readonly string[];
+  /** Converts and checks the variables that `match` returned. */
+  readonly convert?: (matched: unknown) => Promise<Checked>;
   /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
-  readonly layers?: HandlerLayers;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists one page of about `size` resources. */
   readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<ResourcePage>;
+}
+
+/** Refuses variables that do not match their schema, because such a resource does not exist. */
+export function refuseVariables(_problem: string, { params: { uri } }: Call): never {
+  throw McpError.resourceNotFound(String(uri));
 }
 
 /** The feature that serves all resources. */
@@ -144,17 +130,10 @@ export const resources: Feature = {
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
-      const { convert, layers, mapError } = definition;
+      const { convert, mapError } = definition;
       return await attempt({ core, call, subject: uri, mapError }, async () => {
-        const value = convert ? await convert(uri, matched) : matched;
-        // A cancelled call does not start its handler.
-        if (call.ended) throw call.endError;
-        if (layers?.guards || core.encoders) {
-          const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
-          return await runGuarded(definition, { call, core, value, next });
-        }
-        call.onRun?.();
-        return await definition.invoke(call, undefined, uri, value, core, undefined);
+        const checked = convert ? await convert(matched) : { value: matched };
+        return await runChecked(definition, call, checked, core);
       });
     }
 

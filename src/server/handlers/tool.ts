@@ -34,16 +34,11 @@ import {
   type Handler,
   type ListedParts,
   type Remake,
-  revealTo,
-  type Runner,
-  toDefinitions,
-  toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import { describe } from "./attempt.ts";
 import { loadResults } from "./content.ts";
@@ -53,8 +48,8 @@ import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { Typed } from "../../core/typed.ts";
 import { toToolOptions } from "./tool_from.ts";
 import { fromListed } from "./listed.ts";
-import type { Callable } from "./callable.ts";
-import { loadValues, runGuarded } from "./lazy_values.ts";
+import { type Callable, compileNamed, type NamedKind, runChecked, type Vary } from "./callable.ts";
+import { loadValues } from "./lazy_values.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
@@ -407,9 +402,7 @@ export interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
-  readonly headers?: readonly HeaderParam[];
-  /** Returns the definition for one caller. Returns `undefined` if `forCaller` fails, after reporting its error. */
-  readonly vary?: (call: Call, core: FeatureParts) => Promise<Definition | undefined>;
+  readonly vary?: Vary<Definition>;
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
@@ -460,6 +453,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     allow: visible,
     services,
     mapError: options.mapError,
+    refuse,
     vary: options.forCaller && (async (call, core) => {
       const { toVariant } = await loadValues();
       return await toVariant(options, { call, core, services, define });
@@ -505,94 +499,36 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 /** The feature that serves all tools. */
 export const tools: Feature = {
   name: "tools",
-  compile(handlers, core) {
-    const definitions = toDefinitions<Definition>(handlers);
-    // The keys have the type `unknown`, because a client may send any value as a name.
-    const toRunner = (definition: Definition): Found => {
-      const runner = new ToolRunner(definition, core);
-      return definition.layers?.apply<Found>(runner) ?? runner;
-    };
-    const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
-    const find = (call: Call) => {
-      const { name } = call.params;
-      const found = byName.get(name);
-      const vary = found?.vary;
-      if (found && !found.allow && !vary) return found;
-      const revealed = revealTo(call, found, { core, refusal: () => toUnknown(name) });
-      return vary ? toVariant(revealed, vary, call) : revealed;
-    };
-    const toVariant = async (revealed: unknown, vary: NonNullable<Definition["vary"]>, call: Call) => {
-      await revealed;
-      const variant = await vary(call, core);
-      if (!variant) throw toUnknown(call.params.name);
-      return toRunner(variant);
-    };
-    return {
-      capabilities: { tools: { listChanged: core.can.listChanged } },
-      methods: {
-        "tools/list": toMethod(createList("tools", definitions, core), { list: "tools" }),
-        "tools/call": { subject: "name", asks: true, find },
-      },
-    };
-  },
+  compile: (handlers, core) => compileNamed(TOOLS, handlers, core),
 };
 
-/** The runner of a tool that a call has found by name. */
-interface Found extends Runner {
-  readonly allow?: Allow;
-  readonly vary?: Definition["vary"];
-}
-
-class ToolRunner implements Found {
-  readonly allow?: Allow;
-  readonly headers?: readonly HeaderParam[];
-  readonly scopes?: readonly string[];
-  readonly requires?: readonly string[];
-  readonly vary?: Definition["vary"];
-  readonly #definition: Definition;
-  readonly #core: FeatureParts;
-
-  constructor(definition: Definition, core: FeatureParts) {
-    this.allow = definition.allow;
-    this.headers = definition.headers;
-    this.scopes = definition.scopes;
-    this.requires = definition.requires;
-    this.vary = definition.vary;
-    this.#definition = definition;
-    this.#core = core;
-  }
-
+const TOOLS: NamedKind<Definition> = {
+  kind: "tool",
+  method: "tools/call",
   // Fast path: a tool that returns synchronously needs no promise.
-  run(call: Call): Result | Promise<Result> {
-    const definition = this.#definition;
+  toRun: (definition, core) => (call) => {
     // Some clients send `null` for an optional member without a value.
     const given = call.params.arguments ?? {};
     if (!isObject(given)) {
       throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
     }
     try {
-      const { input, lenient = this.#core.lenientArguments } = definition;
+      const { input, lenient = core.lenientArguments } = definition;
       const reading = !input
         // Without a schema, pass no arguments to the handler, because they were not validated.
         ? { value: {} }
         : lenient
-        ? readLeniently(input, given, call, this.#core)
+        ? readLeniently(input, given, call, core)
         : input.validate(given, call);
       const result = reading instanceof Promise
-        ? reading.then((checked) => invoke(definition, call, checked, this.#core))
-        : invoke(definition, call, reading, this.#core);
-      return result instanceof Promise
-        ? result.catch((error) => toFailed(definition, call, error, this.#core))
-        : result;
+        ? reading.then((checked) => runChecked(definition, call, checked, core))
+        : runChecked(definition, call, reading, core);
+      return result instanceof Promise ? result.catch((error) => toFailed(definition, call, error, core)) : result;
     } catch (error) {
-      return toFailed(definition, call, error, this.#core);
+      return toFailed(definition, call, error, core);
     }
-  }
-}
-
-function toUnknown(name: unknown): McpError {
-  return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-}
+  },
+};
 
 async function readLeniently(
   input: CompiledSchema,
@@ -605,19 +541,9 @@ async function readLeniently(
   return adapted.problem === undefined ? await input.validate(adapted.value, call) : adapted;
 }
 
-function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
-  const { key, invoke, layers } = definition;
-  // Return a result instead of a protocol error, so that the model can read it and correct its call.
-  if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
-  // Do not start the handler of a call that was cancelled during the validation.
-  if (call.ended) throw call.endError;
-  const { value } = checked;
-  if (layers?.guards || core.encoders) {
-    const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
-    return runGuarded(definition, { call, core, value, next });
-  }
-  if (!layers?.keyed) call.onRun?.();
-  return invoke(call, undefined, value, core, undefined);
+// Returns a result instead of a protocol error, so that the model can read it and correct its call.
+function refuse(problem: string, { params: { name } }: Call): Result {
+  return toErrorText(`Cannot call ${name}: ${problem}`);
 }
 
 /**

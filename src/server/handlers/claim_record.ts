@@ -79,74 +79,48 @@ export interface Keyed {
   readonly tool: { readonly place: string };
 }
 
-/** Creates the error for a key that was used with another input. */
-export function toConflict({ key, tool: { place } }: Keyed): McpError {
-  const words = `the idempotency key ${
-    quote(key)
-  } was already used with different arguments; use another key for different arguments`;
-  return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
-}
-
 /** Error code of a call if the server does not know whether the handler has run, or which result it returned. */
 const UNKNOWN = -31_409;
 
-/** Creates the error for a key if the server does not know whether the handler has run. */
-export function toUnknown({ key, tool: { place } }: Keyed): McpError {
-  const words =
-    `the outcome of the call with the idempotency key ${
-      quote(key)
-    } is unknown, because the instance that ran the call ended ` +
-    "before storing a result; find out what the call has done, and use another key to run the call again";
-  return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
-}
-
-/** Creates the error for a record that cannot be read, or that a server with other output guards has written. */
-export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
-  const words =
-    `the outcome of the call with the idempotency key ${
-      quote(key)
-    } is unknown, because the record of the key was written by ` +
+/** The errors of calls that cannot get the result stored for their key: the code, the text and the outcome. */
+const ERRORS = {
+  /** The key was used with another input. */
+  conflict: [INVALID_PARAMS, (key: string) =>
+    `the idempotency key ${key} was already used with different arguments; use another key for different arguments`],
+  /** The server does not know whether the handler has run. */
+  unknown: [UNKNOWN, (key: string) =>
+    `the outcome of the call with the idempotency key ${key} is unknown, because the instance that ran the call ended ` +
+    "before storing a result; find out what the call has done, and use another key to run the call again", "unknown"],
+  /** The record cannot be read, or a server with other output guards has written it. */
+  unreadable: [UNKNOWN, (key: string) =>
+    `the outcome of the call with the idempotency key ${key} is unknown, because the record of the key was written by ` +
     "another version of the library or of the server, or with another secret; find out what the call has done, and " +
-    "use another key to run the call again";
-  return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
+    "use another key to run the call again", "unknown"],
+  /** The result was not kept. */
+  unkept: [UNKNOWN, (key: string) =>
+    `a call with the idempotency key ${key} has already run, but the result was not kept, because a limit was reached; ` +
+    "find out what the call has done", "done"],
+  /** The result is a handle of the type `type`, which the client cannot use. */
+  foreign: [INVALID_PARAMS, (key: string, type: string) =>
+    `the earlier call with the idempotency key ${key} returned a result of the type ${type}, which this client does ` +
+    "not support; declare the extension that adds this result type, or use another key"],
+} as const;
+
+export function toClaimError({ key, tool: { place } }: Keyed, reason: keyof typeof ERRORS, type = ""): McpError {
+  const [code, toWords, outcome] = ERRORS[reason];
+  const words = toWords(quote(key), quote(type));
+  return new McpError(code, `Cannot run ${place}: ${words}`, { idempotencyKey: key, ...outcome && { outcome } });
 }
 
-/** Creates the error for a key whose result was not kept. */
-export function toUnkept({ key, tool: { place } }: Keyed): McpError {
-  const words =
-    `a call with the idempotency key ${
-      quote(key)
-    } has already run, but the result was not kept, because a limit was reached; ` +
-    "find out what the call has done";
-  return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "done" });
-}
+/** The errors of calls that can be repeated later. */
+const BUSY = {
+  storeLost: "with an idempotency key: the store does not respond, so it is unknown whether the call has run",
+  /** Another instance has taken over the key before the handler started. */
+  takenOver: "with an idempotency key: another instance has taken over the call, because this instance could not " +
+    "renew its lease",
+  full: "with another idempotency key: too many results of this client are kept",
+};
 
-/** Creates the error for a call whose result is a handle that the client cannot use. */
-export function toForeignHandle({ key, tool: { place } }: Keyed, type: string): McpError {
-  const words =
-    `the earlier call with the idempotency key ${quote(key)} returned a result of the type ${quote(type)}, which ` +
-    "this client does not support; declare the extension that adds this result type, or use another key";
-  return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
-}
-
-/** Creates the error for a call during which the store does not respond. */
-export function toStoreLost({ tool: { place } }: Keyed): McpError {
-  return toBusy(
-    `run ${place} with an idempotency key: the store does not respond, so it is unknown whether the call has run`,
-  );
-}
-
-/** Creates the error for a call whose key another instance has taken over before the handler started. */
-export function toTakenOver({ tool: { place } }: Keyed): McpError {
-  return toBusy(
-    `run ${place} with an idempotency key: another instance has taken over the call, because this instance could not renew its lease`,
-  );
-}
-
-/** Creates the error for a client that has used too many keys. */
-export function toFull({ tool: { place } }: Keyed): McpError {
-  return toBusy(
-    `run ${place} with another idempotency key: too many results of this client are kept`,
-    "idempotency.bytes, memory",
-  );
+export function toBusyKey({ tool: { place } }: Keyed, reason: keyof typeof BUSY): McpError {
+  return toBusy(`run ${place} ${BUSY[reason]}`, reason === "full" ? "idempotency.bytes, memory" : undefined);
 }

@@ -19,14 +19,8 @@ import {
   type KeptRecord,
   readRecord,
   type RunningRecord,
-  toConflict,
-  toForeignHandle,
-  toFull,
-  toStoreLost,
-  toTakenOver,
-  toUnkept,
-  toUnknown,
-  toUnreadable,
+  toBusyKey,
+  toClaimError,
 } from "./claim_record.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { LocalValues } from "./local_values.ts";
@@ -86,7 +80,7 @@ export class Claims {
       const turn = this.#turns.get(token);
       if (!turn) return await this.#runTurn(keyed);
       await call.untilCancelled(Promise.race([turn.running.promise, turn.over.promise]));
-      if (turn.input && !isSame(turn.input, input)) throw toConflict(keyed);
+      if (turn.input && !isSame(turn.input, input)) throw toClaimError(keyed, "conflict");
       const kept = await call.untilCancelled(turn.over.promise);
       if (kept) return await repeat(keyed, kept);
     }
@@ -131,7 +125,7 @@ export class Claims {
     const { call, tool: { rerun } } = keyed;
     const ask = async <T>(run: () => T | Promise<T>): Promise<T> => {
       const done = await values.attempt("get", async () => [await run()] as const);
-      if (!done) throw toStoreLost(keyed);
+      if (!done) throw toBusyKey(keyed, "storeLost");
       return done[0];
     };
     /**
@@ -144,11 +138,11 @@ export class Claims {
       if (claim && version !== undefined) {
         const isTaken = await claim.reserve(version);
         if (isTaken) return claim;
-        if (isTaken === undefined) throw toStoreLost(keyed);
+        if (isTaken === undefined) throw toBusyKey(keyed, "storeLost");
       }
       const found = await ask(() => values.get(name));
       version = found ? undefined : null;
-      if (!found && !claim) throw toFull(keyed);
+      if (!found && !claim) throw toBusyKey(keyed, "full");
       if (!found) continue;
       const record = readKnown(keyed, found.value);
       if (isKept(record)) return record;
@@ -161,8 +155,8 @@ export class Claims {
       // first read.
       const again = await ask(() => values.get(name));
       if (again?.version !== found.version) continue;
-      if (!rerun) throw toUnknown(keyed);
-      if (!claim) throw toFull(keyed);
+      if (!rerun) throw toClaimError(keyed, "unknown");
+      if (!claim) throw toBusyKey(keyed, "full");
       version = found.version;
     }
   }
@@ -182,7 +176,7 @@ export class Claims {
     try {
       // Start the handler only while no other instance can assume that this instance has ended.
       const isCertain = await claim.confirm();
-      if (!isCertain) throw isCertain === undefined ? toStoreLost(keyed) : toTakenOver(keyed);
+      if (!isCertain) throw isCertain === undefined ? toBusyKey(keyed, "storeLost") : toBusyKey(keyed, "takenOver");
       const { result, encoded } = await start();
       isOver = true;
       // Do not keep the result of a cancelled handler if a service may have undone the handler's effects, such as by
@@ -250,27 +244,27 @@ function begin(turn: Turn, input: Fingerprint): void {
 /** Reads the record of a key. Throws the error for the client if the call cannot get a result. */
 function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord {
   const record = readRecord(value);
-  if (!record) throw toUnreadable(keyed);
-  if (!isSame(record.input, keyed.input)) throw toConflict(keyed);
-  if ("lost" in record) throw toUnkept(keyed);
+  if (!record) throw toClaimError(keyed, "unreadable");
+  if (!isSame(record.input, keyed.input)) throw toClaimError(keyed, "conflict");
+  if ("lost" in record) throw toClaimError(keyed, "unkept");
   return record;
 }
 
 async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   const { call, token, start } = keyed;
   const { client, home, internal } = call;
-  if (!isSame(kept.input, keyed.input)) throw toConflict(keyed);
+  if (!isSame(kept.input, keyed.input)) throw toClaimError(keyed, "conflict");
   // Another token of the same principal may lack the rights to what the handler has called.
   if (kept.reads) await repeatReads(call, kept.reads);
   if ("encoded" in kept) {
-    if (!keyed.repeat) throw toUnreadable(keyed);
+    if (!keyed.repeat) throw toClaimError(keyed, "unreadable");
     call.identifyEffects(token);
     return await keyed.repeat(toCopy(kept.encoded));
   }
   const { result, type } = kept;
   if (type === undefined) {
     // Another version of the server has kept a result that has not passed the output guards.
-    if (keyed.repeat) throw toUnreadable(keyed);
+    if (keyed.repeat) throw toClaimError(keyed, "unreadable");
     return toCopy(result);
   }
   // An internal call comes from the extension that created the handle. The extension calls the handler again, for
@@ -283,7 +277,7 @@ async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   if (home.hasResultTypes && isObject(extensions) && Object.keys(extensions).length) {
     return toTypedResult(type, toCopy(result));
   }
-  throw toForeignHandle(keyed, type);
+  throw toClaimError(keyed, "foreign", type);
 }
 
 // Copies a result or a value. Otherwise middleware or a guard that changes it would change what is kept, too.

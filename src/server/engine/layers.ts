@@ -344,6 +344,8 @@ export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required
 export interface LayerStarter {
   /** Identifies the layer on a server. Named after the layer's first handler. */
   readonly id: string;
+  /** The values that `start` returned, by the handle of the server, because each path of a server has its own. */
+  readonly states: WeakMap<object, unknown>;
   /** Creates an internal handler that starts the layer. The handler at `place` registers it. */
   readonly register: (place: string) => Handler;
 }

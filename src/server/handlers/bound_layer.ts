@@ -7,6 +7,7 @@ import { toClientKey } from "../call/client_key.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import type { Life } from "../engine/extension.ts";
 import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../engine/layers.ts";
 import type { Handler } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
@@ -37,21 +38,12 @@ export function withState<T>(
   return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
 }
 
-/** The value that `start` of a layer has returned. */
-interface State {
-  value?: unknown;
-}
-
-/** The names of a layer with the step `start`. */
-interface StarterNames {
-  /** See {@linkcode LayerStarter.id}. */
-  readonly id: string;
-  /** See {@linkcode HandleOptions.id}. */
-  readonly part: string;
-}
-
-/** Returns the function that registers a layer with the step `start` on servers. */
-export function toStarter(start: NonNullable<AnySteps["start"]>, { id, part }: StarterNames): LayerStarter {
+/** Returns the object that registers a layer with the step `start` on servers. */
+export function toStarter(
+  start: NonNullable<AnySteps["start"]>,
+  { id, part }: Pick<Life, "id" | "part">,
+): LayerStarter {
+  const states = new WeakMap<object, unknown>();
   const life = createLife({
     id,
     name: id,
@@ -60,14 +52,14 @@ export function toStarter(start: NonNullable<AnySteps["start"]>, { id, part }: S
     async start(server) {
       const value: unknown = await start(server);
       // Keep the value by the handle, because each path of a server has its own.
-      server.slot<State>(server, () => ({})).value = value;
+      states.set(server, value);
       return async () => {
         const { [Symbol.asyncDispose]: endLater, [Symbol.dispose]: end } = Object(value);
         await (endLater ?? end)?.call(value);
       };
     },
   });
-  return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
+  return { id, states, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
 /**
@@ -79,15 +71,14 @@ export function toStarters({ [INTERNALS]: layer }: Layer<never, never, never>, k
 }
 
 /** Returns the state of a layer on a server. Starts the layer if it has not started. */
-function openState({ layer, steps: { start } }: Bound, { host: { lives, parts } }: Call): never | Promise<never> {
+function openState({ layer, steps: { start } }: Bound, { host: { lives } }: Call): never | Promise<never> {
   const { starter } = layer[INTERNALS];
   if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
-  const { id } = starter;
+  const { id, states } = starter;
   const read = () => {
     const handle = lives?.find(id);
     if (!handle) throw new TypeError(`Cannot use ${id}: it is not registered on the server; add its handler`);
-    // The cast is safe, because only the steps of the layer get the state.
-    return (parts as FeatureParts).state.slot<State>(handle, () => ({})).value as never; // The host of a server's call always has the parts of the server's core.
+    return states.get(handle) as never; // The cast is safe, because only the steps of the layer get the state.
   };
   const starting = lives?.until(id);
   return starting ? starting.then(read) : read();

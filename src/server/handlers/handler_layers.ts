@@ -44,8 +44,9 @@ export interface Layered {
 /** Returns what layers add to a handler without a step around it. */
 export function describeLayers(
   { requires = [], run, read = run }: CompiledOptions,
-  { handler, items, layers, runs }: Layered,
+  layered: Layered,
 ): Pick<HandlerLayers, "steps" | "requires" | "warnings" | "verify"> {
+  const { handler, items, layers, runs } = layered;
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
   const declared = layers.flatMap(({ layer: { [INTERNALS]: { extension } } }) =>
     extension?.required ? [`extensions.${extension.id}`] : []
@@ -54,7 +55,7 @@ export function describeLayers(
     steps: listSteps(items, runs),
     requires: [...readRequirements(needs, handler.key) ?? [], ...declared],
     warnings: () => layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? []),
-    verify: (handlers, name) => verify(layers, { handler, handlers, name }),
+    verify: (handlers, name) => verify(layered, handlers, name),
   };
 }
 
@@ -77,15 +78,8 @@ export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly
   return owners.size ? { ...all, ..._meta } : _meta;
 }
 
-/** The server against whose handlers layers are checked. `name` is the kind and name of the handler with the layers. */
-interface Verifying {
-  readonly handler: HandlerInfo;
-  readonly handlers: readonly Handler[];
-  readonly name: string;
-}
-
 /** See {@linkcode HandlerLayers.verify}. */
-function verify(layers: readonly Bound[], { handler, handlers, name }: Verifying): void {
+function verify({ handler, layers }: Layered, handlers: readonly Handler[], name: string): void {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const listOf = (feature: string) =>
     handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);

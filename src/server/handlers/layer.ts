@@ -154,7 +154,7 @@ function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unl
   const handler = toHandlerInfo(about);
   const items = (options.use ?? []).map((item, at) =>
     // The cast is safe, because the items of `use` that are not layers are middleware.
-    isLayer(item) ? bind(item, handler, { at }) : item as Middleware
+    isLayer(item) ? bind(item, handler, at) : item as Middleware
   );
   const layers = items.filter((item) => typeof item !== "function");
   const runs = layers.filter((bound): bound is With<"run"> => !!bound.steps.run)
@@ -168,16 +168,8 @@ function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unl
   return changed as Unlayered<O>;
 }
 
-/** Where a layer stands. */
-interface Standing {
-  /** Index of the layer in the list. */
-  readonly at: number;
-  /** Kind and name of the handler, for the observer. Defaults to the handler's key. */
-  readonly place?: string;
-}
-
-/** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
+/** Reads the steps of the layer at the index `at` of `use`. Throws if the handler cannot have them. */
+function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
   const made: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (isStrayPromise(made)) {
@@ -216,7 +208,7 @@ function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }
   // The part has only the name of the layer. With the name of a handler, a new order of the handlers would lose its data.
   const part = `layer ${JSON.stringify(name)}`;
   if (start) layer[INTERNALS].starter ??= toStarter(start, { id: `${part} ${at + 1} of ${key}`, part });
-  return { layer, steps, place };
+  return { layer, steps, place: key };
 }
 
 function applyToHandler(options: Options, applied: Layered): Options {
@@ -266,7 +258,7 @@ function toCompletion({ handler, items }: Layered): HandlerLayers["completion"] 
   const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
   const all = items.flatMap((item, at) =>
     typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
-      ? bind(item.layer, about, { at, place })
+      ? { ...bind(item.layer, about, at), place }
       : []
   );
   return all.length ? toApply(all, { options: {}, place, around: [] }) : undefined;
@@ -281,7 +273,6 @@ function applyToServer(
     const { steps: { around, methods } } = item;
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
-  if (!layers.length) return { ...options, use };
   const parts = layers.map(toPart);
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
   const added = layers.flatMap(({ steps }) => steps.handlers ?? []);

@@ -40,13 +40,16 @@ export function toApply(layers: readonly Bound[], { options, place, around }: Ar
   const outers = [...enters.map(toEntering), ...toExtended(layers, options, place)];
   const isWithin = outers.length > 0 || timeoutMs !== undefined;
   if (!limits.length && !isWithin && !results.length && !around.length) return (runner) => runner;
+  const check = limits.reduceRight<Runner["check"]>(withLimit, undefined);
   return (runner) => {
-    const whole = compose(around, (call) => runner.run(call));
+    const inner: Runner = { run: results.reduce(withResult, compose(around, (call) => runner.run(call))) };
+    // Layers with `enter` learn when the handler has ended.
+    const watched: Runner = { run: (call) => call.passed?.run(call, inner) ?? inner.run(call) };
     return {
       ...runner,
-      run: results.reduce((inner, bound) => withResult(inner, bound), whole),
-      ...isWithin && { within: toWithin(outers, enters.length ? toWatched() : (runner) => runner, timeoutMs) },
-      ...limits.length && { check: (call: Call) => checkLimits(limits, call) },
+      ...inner,
+      ...isWithin && { within: toWithin(outers, enters.length ? watched : inner, timeoutMs) },
+      ...check && { check },
     };
   };
 }
@@ -81,26 +84,25 @@ function toChecked(
   return lazyWireCheck.load().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
 }
 
-/** Asks the layers from `at` on whether a call may run. Throws the error that the client receives. */
-function checkLimits(limits: readonly With<"limit">[], call: Call, from = 0): Promise<void> | undefined {
-  for (const [at, bound] of limits.entries()) {
-    if (at < from) continue;
-    // The call may have been cancelled while an earlier layer decided.
+/** Returns the function that asks a layer, and then the inner layers, whether a call may run. */
+function withLimit(inner: Runner["check"], bound: With<"limit">): Runner["check"] {
+  return (call) => {
+    // The call may have been cancelled while an outer layer decided.
     if (call.ended) throw call.endError;
     const returned: unknown = withState(
       bound,
       call,
       (state) => bound.steps.limit(new StepCall({ call, bound, state })),
     );
-    if (!isPromiseLike(returned)) {
-      requireNothing(returned, bound);
-      continue;
+    if (isPromiseLike(returned)) {
+      return Promise.resolve(returned).then((returned) => {
+        requireNothing(returned, bound);
+        return inner?.(call);
+      });
     }
-    return Promise.resolve(returned).then((returned) => {
-      requireNothing(returned, bound);
-      return checkLimits(limits, call, at + 1);
-    });
-  }
+    requireNothing(returned, bound);
+    return inner?.(call);
+  };
 }
 
 /** Throws for a value such as `false`, whose author may expect that it refuses the call. */
@@ -126,14 +128,9 @@ interface Inside {
 /** A step around a call with its slot, outside of the middleware of the server. */
 type Outer = (call: Call, inside: Inside) => Result | Promise<Result>;
 
-function toWithin(
-  outers: readonly Outer[],
-  watch: (runner: Runner) => Runner,
-  timeoutMs: number | undefined,
-): RunWithin {
-  return (call, given, executor) => {
+function toWithin(outers: readonly Outer[], runner: Runner, timeoutMs: number | undefined): RunWithin {
+  return (call, _given, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
-    const runner = watch(given);
     return outers.reduceRight<Pass>(
       (next, step) => (call, end) => step(call, { next, end, executor }),
       (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
@@ -170,59 +167,41 @@ function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: 
   };
 }
 
-/** Returns a function that returns a runner whose handler is watched. Calls of a handler have the same runner. */
-function toWatched(): (runner: Runner) => Runner {
-  let last: { readonly runner: Runner; readonly watched: Runner } | undefined;
-  return (runner) => {
-    if (last?.runner !== runner) {
-      const run: Runner["run"] = (call) => call.passed?.run(call, runner) ?? runner.run(call);
-      last = { runner, watched: { ...runner, run } };
-    }
-    return last.watched;
-  };
-}
-
 function toEntering(bound: With<"enter">): Outer {
-  return (call, inside) => enter(bound, call, inside);
-}
-
-async function enter(bound: With<"enter">, call: Call, { next: pass, end: outer }: Inside): Promise<Result> {
-  const end = new HandlerEnd(call, outer);
-  let passed: Result | undefined;
-  const next = async () => {
-    end.open();
+  return async (call, { next: pass, end: outer }) => {
+    const end = new HandlerEnd(call, outer);
+    let passed: Result | undefined;
+    const next = async () => {
+      end.open();
+      try {
+        const result = pass(call, end);
+        if (result instanceof Promise) end.limit();
+        return passed = await result;
+      } finally {
+        end.close();
+      }
+    };
     try {
-      const result = pass(call, end);
-      if (result instanceof Promise) end.limit();
-      return passed = await result;
+      const returned = await withState(
+        bound,
+        call,
+        (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
+      );
+      const checked = toChecked(returned, { result: passed, call, bound });
+      return checked instanceof Promise ? await checked : checked;
     } finally {
-      end.close();
+      end.leave();
     }
   };
-  try {
-    const returned = await withState(
-      bound,
-      call,
-      (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
-    );
-    const checked = toChecked(returned, { result: passed, call, bound });
-    return checked instanceof Promise ? await checked : checked;
-  } finally {
-    end.leave();
-  }
 }
 
 /** See {@linkcode LayerEntry}. */
 class StepEntry extends StepCall implements LayerEntry<never> {
-  readonly #ended: Promise<void>;
+  readonly ended: Promise<void>;
 
-  constructor({ ended, ...parts }: CallParts & { readonly ended: Promise<void> }) {
+  constructor({ ended, ...parts }: CallParts & Pick<LayerEntry, "ended">) {
     super(parts);
-    this.#ended = ended;
-  }
-
-  get ended(): Promise<void> {
-    return this.#ended;
+    this.ended = ended;
   }
 }
 

@@ -584,6 +584,32 @@ behaviour("groups and layers of the server also apply to the handlers that a lay
   assertEquals([(await client.listTools()).length, (await client.listResources()).length], [0, 0]);
 }, { perInstance: "handlers" });
 
+behaviour("layers of extensions stand around no handler that a layer adds", async (connect) => {
+  const trace: string[] = [];
+  const audit = extension({ id: "com.example/audit" });
+  const toNoting = (place: string) =>
+    audit.layer({
+      around: (call, next) => {
+        trace.push(`${place} ${call.handler.name}`);
+        return next();
+      },
+    });
+  const helper = tool({ name: "helper", run: () => "helped" });
+  const pay = tool({
+    name: "pay",
+    use: [layer(() => ({ name: "adds", handlers: [helper] }))],
+    run: () => "paid",
+  });
+  const { client } = await connect({
+    handlers: [audit, group("shop", [pay], { use: [toNoting("group")] })],
+    use: [toNoting("server")],
+  });
+  assertEquals(textOf(await client.callTool("shop_helper")), "helped");
+  assertEquals(trace, []);
+  assertEquals(textOf(await client.callTool("shop_pay")), "paid");
+  assertEquals(trace, ["server shop_pay", "group shop_pay"]);
+}, { perInstance: "handlers" });
+
 behaviour("a layer adds metadata, requirements and handlers to its handler", async (connect, way) => {
   const about = resource({ uri: "about://one", name: "about", read: () => "about one" });
   const described = layer(() => ({

@@ -331,6 +331,28 @@ behaviour("a layer of a server stands around the handlers that are added later, 
   assertEquals(server.handlers.list(), [early, note, greet]);
 }, { perInstance: "handlers" });
 
+behaviour("a tool of another server can be removed from a server with layers", async (connect) => {
+  const trace: string[] = [];
+  const distant = tool.from({ name: "distant", inputSchema: { type: "object" } }, () => "far");
+  const { client, server } = await connect({ handlers: [distant], use: [noting(trace, "all", ["onInput"])] });
+  assertEquals(textOf(await client.callTool("distant")), "far");
+  assertEquals(trace, ["onInput all"]);
+  server.handlers.remove(distant);
+  assertEquals(server.handlers.list(), []);
+  await assertRejects(() => client.callTool("distant"));
+}, { perInstance: "handlers" });
+
+behaviour("a hidden tool stays hidden if `forCaller` describes it", async (connect) => {
+  const varied = tool({
+    name: "varied",
+    allow: () => false,
+    forCaller: () => ({ description: "mine" }),
+    run: () => "secret",
+  });
+  const { client } = await connect({ handlers: [varied] });
+  await assertRejects(() => client.callTool("varied"));
+});
+
 behaviour("a member of a group keeps its identity on a server with layers", async (connect) => {
   const trace: string[] = [];
   const add = tool({ name: "add", run: () => "added" });

@@ -140,6 +140,22 @@ behaviour(
   },
 );
 
+behaviour("a limit that waits does not skip the next limit", async (connect) => {
+  const asked: string[] = [];
+  const slow = layer(() => ({ name: "slow", limit: async () => void asked.push(await Promise.resolve("slow")) }));
+  const strict = layer(() => ({
+    name: "strict",
+    limit: () => {
+      asked.push("strict");
+      throw McpError.busy("Not now");
+    },
+  }));
+  const last = layer(() => ({ name: "last", limit: () => void asked.push("last") }));
+  const { client } = await connect({ handlers: [tool({ name: "one", use: [slow, strict, last], run: () => "1" })] });
+  await assertRejects(() => client.callTool("one"));
+  assertEquals(asked, ["slow", "strict"]);
+});
+
 Deno.test("calls that wait for limit hold a slot, and a call that gets no slot is refused", async () => {
   const { pass, open } = gate();
   let asked = 0;

@@ -237,7 +237,6 @@ function applyToHandler(options: Options, applied: Layered): Options {
         ]),
         ...[...registers.values()].map((register) => register(place)),
       ],
-      limiting: layers.find(({ steps: { limit, enter } }) => limit || enter)?.layer,
       guards,
       keyed: toKeyed(layers, handler),
       apply: toApply(layers, {

@@ -164,8 +164,6 @@ export interface HandlerLayers {
   readonly requires: readonly string[];
   /** Handlers that are added and removed together with the handler. */
   readonly also: readonly Handler[];
-  /** The first layer that limits calls, and so must be the same object in all calls. */
-  readonly limiting?: object;
   /** Set if a layer has the step `onInput` or `onOutput`. */
   readonly guards?: HandlerGuards;
   /** Returns warnings for `mcp check`. */

@@ -1,6 +1,6 @@
 // The steps that stand around a handler, each with a check of what a caller sees of the step.
 import { assert, assertEquals } from "@std/assert";
-import { extension, McpError, resource } from "../../mod.ts";
+import { type Context, extension, McpError, resource } from "../../mod.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import {
@@ -248,7 +248,7 @@ function listEvents({ events, way: { method } }: Site) {
     event.method === method && !["outer", "hold", "call_tool"].includes(`${event.subject}`)
   );
   const pick = (name: string) => all.filter((each) => each.name === name).map(({ event }) => event);
-  return { starts: pick("start").map(({ id }) => id), ends: pick("call") };
+  return { starts: pick("start").map(({ id }) => id), arounds: pick("around"), ends: pick("call") };
 }
 
 const checkObserver: Check = async (name, runs) => {
@@ -262,7 +262,8 @@ const checkObserver: Check = async (name, runs) => {
       assertEquals(new Set(methods), new Set([WAYS[name].method]), "no call of the handler");
       continue;
     }
-    const { starts, ends } = listEvents(site);
+    const { starts, arounds, ends } = listEvents(site);
+    assertEquals(arounds.length, name === "listen" ? 0 : 1, "the observer is around the handler once");
     // The request that becomes a task ends with the task, and its handler with the result.
     const others = name === "task" ? ends.filter(({ resultType }) => resultType === "task") : [];
     const own = ends.filter((each) => !others.includes(each));
@@ -295,6 +296,20 @@ function timesOut(plan: Plan, { ran }: { readonly ran: number }): Check {
 }
 
 const TIMEOUT_MS = 1000;
+
+/** Nobody can answer a question of a step before the handler. */
+const checkQuestions: Check = async (name, runs) => {
+  const allowAsking = async ({ elicit }: Context, { trace }: Site) => {
+    const asking = elicit("may", { message: "May I?", schema });
+    trace.push(await asking.then(() => "answered", (error) => error instanceof TypeError ? "refused" : "asked"));
+    return true;
+  };
+  const { code, seen } = await reach(name, {
+    isAsking: true,
+    handler: (site) => ({ allow: (ctx) => site.isClosed ? allowAsking(ctx, site) : true }),
+  }, { closes: true, look: ({ trace }) => trace });
+  assertEquals([code, new Set(seen)], [undefined, new Set(runs ? ["refused"] : [])]);
+};
 
 /** Never settles if the site is closed. */
 async function hang(site: Site): Promise<void> {
@@ -346,6 +361,7 @@ export const CHECKS: Readonly<Record<StepName, Check>> = {
     handler: (site) => ({ allow: () => site.isClosed ? hang(site).then(() => true) : true }),
     server: () => timed,
   }, { ran: 0 }),
+  allowQuestions: checkQuestions,
   headers: refuses({
     handler: () => ({ input: { type: "object", properties: { n: { type: "string", "x-mcp-header": "N" } } } }),
     headers: ({ isClosed }) => ({ "mcp-param-n": isClosed ? "2" : "1" }),
@@ -359,6 +375,12 @@ export const CHECKS: Readonly<Record<StepName, Check>> = {
     codes: { session: INVALID_REQUEST },
   }),
   limit: refuses(withLayer((site) => ({ limit: () => refuse(site) })), { code: REFUSED }),
+  limitTimeout: timesOut({
+    ...withLayer((site) => ({ limit: () => site.isClosed ? hang(site) : undefined })),
+    server: () => timed,
+    // Otherwise the time of the outer call would be over first.
+    outerUse: () => [layer(() => ({ name: "long", timeoutMs: Infinity }))],
+  }, { ran: 0 }),
   restore: checkRestore,
   slot: checkSlot,
   observer: checkObserver,

@@ -54,10 +54,12 @@ export const STEP_NAMES = {
   disabled: "a rule that all instances share",
   allow: "`allow`",
   allowTimeout: "the time limit of `allow`",
+  allowQuestions: "the refusal of questions in `allow`",
   headers: "parameters in headers",
   scopes: "`scopes`",
   requires: "`requires`",
   limit: "the step `limit` of layers",
+  limitTimeout: "the time limit of the step `limit`",
   restore: "restoring the answers and values of an earlier run",
   slot: "a slot of `calls.running`",
   observer: "the events of observers",
@@ -129,6 +131,16 @@ const NO_COMPLETION = {
   "a completer gets an unfinished argument, and what it returns is no output of the handler": COMPLETIONS,
 } as const;
 
+const LIMIT: Row = {
+  runs: ["tool", "prompt", "resource", "session", ...INNER, "relay", "task", ...COMPLETIONS, "chain"],
+  skipped: {
+    "the step has counted the call when its task began": ["takeOver"],
+    "the step has counted the call before it waited": ["recheck"],
+    "rates limit clients, and no client makes the call": ["extension"],
+  },
+  absent: NO_RUN,
+};
+
 export const TABLE: Readonly<Record<StepName, Row>> = {
   admit: {
     runs: [
@@ -187,6 +199,11 @@ export const TABLE: Readonly<Record<StepName, Row>> = {
     skipped: { "a subscription to any URI is granted without `allow`": ["listen"] },
     absent: { "nobody waits for a notification": ["notification"] },
   },
+  allowQuestions: {
+    runs: [...CALLS.filter((way) => way !== "relay"), "probe", ...COMPLETIONS, "notification", ...SHOWN],
+    skipped: { "a subscription to any URI is granted without `allow`": ["listen"] },
+    absent: { "the search first looks up the tool in its own call, which can ask": ["relay"] },
+  },
   headers: {
     runs: ["tool", "task"],
     skipped: {
@@ -223,25 +240,8 @@ export const TABLE: Readonly<Record<StepName, Row>> = {
       "a subscription asks nothing": SUBSCRIBED,
     },
   },
-  limit: {
-    runs: [
-      "tool",
-      "prompt",
-      "resource",
-      "session",
-      ...INNER,
-      "relay",
-      "task",
-      ...COMPLETIONS,
-      "chain",
-    ],
-    skipped: {
-      "the step has counted the call when its task began": ["takeOver"],
-      "the step has counted the call before it waited": ["recheck"],
-      "rates limit clients, and no client makes the call": ["extension"],
-      ...NO_RUN,
-    },
-  },
+  limit: { runs: LIMIT.runs, skipped: { ...LIMIT.skipped, ...NO_RUN } },
+  limitTimeout: LIMIT,
   restore: {
     runs: ["tool", "prompt", "resource", ...INNER, "relay", "takeOver", "recheck", "chain"],
     skipped: {

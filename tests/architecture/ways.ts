@@ -92,7 +92,8 @@ export class Site implements AsyncDisposable {
   isClosed = false;
   /** Number of times that the handler has run, or was shown. */
   ran = 0;
-  readonly events: { readonly name: "start" | "call"; readonly event: StartEvent & Partial<CallEvent> }[] = [];
+  readonly events: { readonly name: "start" | "call" | "around"; readonly event: StartEvent & Partial<CallEvent> }[] =
+    [];
   readonly plan: Plan;
   readonly way: Way;
   /** What the step has noted since the server that runs the handler has started. */
@@ -157,7 +158,11 @@ export class Site implements AsyncDisposable {
   /** Starts a server with the handler. */
   serve(others: readonly Handler[] = [], own: Partial<ServerOptions> = {}): Server {
     const note = (name: "start" | "call") => (event: StartEvent) => void this.events.push({ name, event });
-    const observer: Observer = { start: note("start"), call: note("call"), fault() {}, store() {} };
+    const around: Observer["around"] = (event, run) => {
+      this.events.push({ name: "around", event });
+      return run();
+    };
+    const observer: Observer = { start: note("start"), call: note("call"), around, fault() {}, store() {} };
     const options = this.plan.server?.(this) ?? {};
     this.handler = this.make();
     this.server = createServer({
@@ -505,7 +510,7 @@ export const WAYS: Readonly<Record<WayName, Way>> = {
       const asked = site.plan.isAsking ? await site.post("tools/call", TOOL) : undefined;
       const held = site.post("tools/call", { name: "hold", arguments: {} });
       await until(() => isHeld, "another call holds the slot");
-      const waiting = site.send("tools/call", { ...TOOL, ...asked && toAnswers(asked) });
+      const waiting = site.send("tools/call", { ...TOOL, ...asked && isQuestion(asked) && toAnswers(asked) });
       await until(() => server.stats().waiting === 1, "the call waits");
       site.close();
       open();

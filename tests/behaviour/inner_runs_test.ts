@@ -467,6 +467,53 @@ behaviour("a call that has its response makes no inner calls, and those that run
   );
 });
 
+behaviour(
+  "an inner call of a handler that has returned counts towards no limit, and enters no layer",
+  async (connect) => {
+    const { pass, open } = gate();
+    const steps: string[] = [];
+    const errors: string[] = [];
+    const noting = (name: string, limit?: () => Promise<void>) =>
+      layer(() => ({
+        name,
+        limit: () => {
+          steps.push(`${name} limit`);
+          return limit?.();
+        },
+        enter: async (_call, next) => {
+          steps.push(`${name} enter`);
+          return await next();
+        },
+      }));
+    const looked = tool({ name: "looked", allow: () => pass.then(() => true), use: [noting("looked")], run: () => "" });
+    const limited = tool({ name: "limited", use: [noting("limited", () => pass)], run: () => "" });
+    const middle = tool({
+      name: "middle",
+      async run(_input, { callTool }) {
+        for (const inner of [looked, limited]) callTool(inner, {}).catch(({ message }) => errors.push(message));
+        await until(() => steps.length === 1, "one inner call waits in its limit");
+        return "middle";
+      },
+    });
+    const outer = tool({
+      name: "outer",
+      async run(_input, { callTool }) {
+        await callTool(middle, {});
+        open();
+        await until(() => errors.length === 2, "both inner calls have ended");
+        return "outer";
+      },
+    });
+    const { client } = await connect({ handlers: [looked, limited, middle, outer] });
+    assertEquals(textOf(await client.callTool("outer")), "outer");
+    assertEquals(steps, ["limited limit"]);
+    assertEquals(errors.toSorted(), [
+      sentence('tool "limited"', "ctx.callTool()"),
+      sentence('tool "looked"', "ctx.callTool()"),
+    ]);
+  },
+);
+
 behaviour("a refused call makes no inner calls, and those that run are cancelled", async (connect) => {
   const { pass, open } = gate();
   const reasons: unknown[] = [];

@@ -320,7 +320,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     isGranted: (link, scopes) => isGranted(core, link, scopes),
     recheck(call) {
       if (!registry.methods.has(call.method)) return;
-      return async () => await (await lazyRecheck.load()).recheck(call, core, registry);
+      return async () => void await (await lazyGrant.load()).grant(call, parts, "recheck");
     },
     callInner: async (call, use) =>
       await (lazyInnerCalls.loaded ?? await lazyInnerCalls.load()).callInner(call, use, parts),
@@ -328,7 +328,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
 }
 
 /** Loaded on demand, because few handlers call other handlers. */
-const lazyRecheck = new LazyModule(() => import("./engine/recheck.ts"));
+const lazyGrant = new LazyModule(() => import("./engine/grant.ts"));
 const lazyInnerCalls = new LazyModule(() => import("./engine/inner_methods.ts"));
 
 function openServices(handlers: readonly Handler[], host: CallHost): void {

@@ -206,7 +206,7 @@ const samples: readonly Sample[] = [
   { path: "src/server/engine/a.ts", source: `import { a as b } from "./b.ts";` },
   // fields of calls
   { path: "src/layers/quota/a.ts", source: `call.timeoutMs = 1;`, rule: "call-field" },
-  { path: "src/server/engine/recheck.ts", source: `call.asks ??= true;`, rule: "call-field" },
+  { path: "src/server/engine/grant.ts", source: `call.asks ??= true;`, rule: "call-field" },
   { path: "src/server/handlers/a.ts", source: `this.#inner.onRun = () => {};`, rule: "call-field" },
   { path: "src/server/eras/modern/a.ts", source: `outer.weight++;`, rule: "call-field" },
   { path: "src/server/eras/legacy/a.ts", source: `delete this.#call.inputs;`, rule: "call-field" },

@@ -35,7 +35,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/create_core.ts": ["src/server/engine/admission.ts"],
   "src/server/server.ts": [
     "src/server/routes.ts",
-    "src/server/engine/recheck.ts",
+    "src/server/engine/grant.ts",
     "src/server/engine/inner_methods.ts",
     "src/server/transports/http/http_authenticator.ts",
     "src/server/transports/http/path_router.ts",

@@ -68,12 +68,21 @@ export function deriveHost(host: CallHost, changes: Partial<CallHost>): CallHost
   return Object.assign(Object.create(host), changes);
 }
 
+/** Returns the home of a call that is made for `outer`. `changes` are the changed members of the host. */
+export function deriveHome(outer: Call, changes: Partial<CallHost> = {}): CallHome {
+  const { home, sessionId } = outer;
+  const host = deriveHost(outer.host, { reruns: undefined, ...changes });
+  return { host, sessionId, session: () => outer.session, subject: (call) => home.subject?.(call) };
+}
+
 /** State that is shared by all calls in an era or in a session. */
 export interface CallHome {
   readonly host: CallHost;
   /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
   readonly session: (call: Call) => ReadSession;
+  /** The part of the session id that observers receive. */
+  readonly sessionId?: string;
   /** Returns the name or URI of the handler that the call refers to. */
   readonly subject?: (call: Call) => string | undefined;
 }
@@ -427,7 +436,7 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** The part of the session id that observers receive. */
   get sessionId(): string | undefined {
-    return undefined;
+    return this.home.sessionId;
   }
 
   allowQuestions(): void {
@@ -439,10 +448,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = asks;
     if (data) this.data = data;
     if (internal) this.internal = internal;
-  }
-
-  markInternal(data: unknown): void {
-    this.internal = { data };
   }
 
   /** Runs a function that must not ask the client questions, such as `allow`. */

@@ -78,6 +78,9 @@ export interface Link {
   onRead?(add: (reads: Reads | undefined) => Reads): void;
 }
 
+/** The members of a link that sends nothing. */
+export const SILENT = { streams: false, send: () => undefined, wait() {}, open() {}, release() {} } as const;
+
 /** The response to one message. Only HTTP uses `status`, `headers` and `event`. Without `text`, no message is sent. */
 export interface Reply {
   /** A JSON-RPC message as JSON text. */

@@ -35,13 +35,11 @@ export function readSessionData({ sessionData }: SessionOptions, call: Call): un
   throw refuse("a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans");
 }
 
-/** Calls the server's `sessionData` function only once per call. */
-export function readCallData(core: SessionOptions, call: Call): unknown {
-  return (call.data ??= [readSessionData(core, call)])[0];
-}
-
-/** `find` returns the session value of a call. */
-export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
+/** `find` returns the session value of a call. By default, the value is computed once per call. */
+export function createSessionReader(
+  core: SessionOptions,
+  find: (call: Call) => unknown = (call) => (call.data ??= [readSessionData(core, call)])[0],
+): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {
     if (given === undefined || given === core.sessionData) return find(call) as never; // The cast is safe, because `sessionData` returned the value.
     throw new TypeError(

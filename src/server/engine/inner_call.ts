@@ -6,25 +6,20 @@ import { toCanonical } from "../../core/protocol/canonical.ts";
 import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from "../../core/protocol/errors.ts";
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta } from "../../core/protocol/types.ts";
-import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
-import { Call, type CallHome, type Deferred, deriveHost, isProgressToken } from "../call/call.ts";
-import { runLimited, untilDecided } from "../call/deadline.ts";
+import { Call, type CallHome, type Deferred, deriveHome, isProgressToken } from "../call/call.ts";
+import { runLimited } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
-import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
+import { type InnerCalls, openInner } from "../call/inner_calls.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
-import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
+import { type Question, QuestionError } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
 import { isRelay, passesOn } from "../call/relays.ts";
 import type { Runner } from "../visibility/feature.ts";
-import type { Core } from "./core.ts";
-import type { CheckParts } from "./handler_check.ts";
-import { findGranted } from "./recheck.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { Engine } from "./era.ts";
+import { grant } from "./grant.ts";
 
 /** The parts of the server that are required to make an inner call. */
-export interface InnerParts extends CheckParts {
-  readonly scheduler: Scheduler;
-}
+export type InnerParts = Pick<Engine, "core" | "registry" | "scheduler">;
 
 /** An inner call that a handler makes. */
 export interface InnerRequest {
@@ -36,11 +31,6 @@ export interface InnerRequest {
   readonly params: Params;
   /** Name or URI of the called handler. `undefined` for a method that belongs to no single handler. */
   readonly name?: string;
-  /**
-   * The parameters that name the handler. `undefined` if no other caller may use the result unless all callers get the
-   * same.
-   */
-  readonly handler?: Params;
   /** Begins the keys of all questions and values of the inner call, instead of a key from its parameters. */
   readonly key?: string;
 }
@@ -55,25 +45,25 @@ const MAX_DEPTH = 8;
  * the timeout of `outer`.
  */
 export async function makeInnerCall(outer: Call, request: InnerRequest, parts: InnerParts): Promise<Result> {
-  const { core, scheduler } = parts;
+  const { core, registry, scheduler } = parts;
   requireWaiting(outer, request);
   const inner = openInner(outer);
-  admit(outer, request, { tree: inner.tree, core });
+  const { tree } = inner;
+  admit(outer, request, { tree, core });
   const call = new InnerCall(outer, copy(request));
   const { account } = outer.link;
-  if (!account.hold(call.weight)) {
+  if (!account.hold(call.weigh())) {
     throw toBusy(`${request.action}: too much memory is used`, "memory.bytesPerClient, memory.bytes");
   }
-  inner.tree.running.add(call);
+  tree.running.add(call);
   call.observePart(outer);
-  if (outer.reason) call.cancel(outer.reason);
   const run = async () => {
-    const runner = await find(call, request, { outer, ...parts });
-    const { observed } = call;
-    observed?.start();
-    const run = () => scheduler.runWithin(call, runner);
-    const runObserved = () => observed && core.observer.around ? observed.around(run) : run();
-    const returned = await runLimited(call, core.ticker, runObserved);
+    // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
+    const runner = await grant(call, parts, "inner");
+    requireWaiting(outer, request);
+    await noteCalled(outer, call, runner);
+    if (outer.asks && registry.methods.get(call.method)?.asks) call.allowQuestions();
+    const returned = await runLimited(call, core.ticker, () => scheduler.runWithin(call, runner));
     if (call.questions) scheduler.checkQuestions(call, returned);
     const type = readResultType(returned);
     if (type === undefined || call.home.hasResultTypes) return returned;
@@ -94,48 +84,30 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {
-    inner.tree.running.delete(call);
-    if (outer.isSubscription && !inner.tree.running.size) inner.forget();
+    tree.running.delete(call);
+    if (outer.isSubscription && !tree.running.size) inner.forget();
     account.free(call.weight);
     call.deadline?.stop();
     call.end();
   }
 }
 
-// The steps before the handler, as in the pipeline. Header parameters are not checked, because an inner call has no
-// headers.
-async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
-  const { method } = call;
-  const { handler } = request;
-  requireWaiting(outer, request);
-  // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
-  const runner = await findGranted(call, core, registry);
-  requireWaiting(outer, request);
-  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
-  // Check the limits of the called handler. Otherwise clients could bypass a rate with a handler that calls another one.
-  const limiting = runner.check?.(call);
-  if (limiting) await untilDecided(call, limiting, core);
-  requireWaiting(outer, request);
-  // Other callers who use the results of the outer call need the rights to the called handler too.
-  if (!handler) {
+/** Records the called handler, because other callers who use the results of the outer call need the rights to it too. */
+async function noteCalled(outer: Call, call: Call, runner: Runner): Promise<void> {
+  if (call.subject === undefined) {
     if (runner.cache?.scope !== "public") await noteCaller(outer);
-  } else if (runner.scopes || runner.isRestricted || runner.allow) await noteRead(outer, { method, params: handler });
-  if (outer.asks && registry.methods.get(method)?.asks) call.allowQuestions();
-  return runner;
-}
-
-interface Finding extends CheckParts {
-  readonly outer: Call;
+  } else if (runner.scopes || runner.isRestricted || runner.allow) await noteRead(outer, toHandler(call));
 }
 
 /** Throws if the call makes too many inner calls, or if they are nested too deeply. */
 function admit(
   outer: Call,
   { action, name, method }: InnerRequest,
-  { tree, core }: { readonly tree: InnerTree; readonly core: Core },
+  { tree, core }: Pick<InnerCalls, "tree"> & Pick<InnerParts, "core">,
 ): void {
   const outers = listOuters(outer);
-  const toChain = () => [...outers.map(toLabel), quote(name ?? method)].join(" > ");
+  const toChain = () =>
+    [...outers, { subject: name, method }].map(({ subject, method }) => quote(subject ?? method)).join(" > ");
   if (outers.length > MAX_DEPTH) {
     throw new Error(`Cannot ${action}: inner calls are more than ${MAX_DEPTH} levels deep: ${toChain()}`);
   }
@@ -157,10 +129,6 @@ function listOuters(call: Call): Call[] {
   return outer ? [...listOuters(outer), call] : [call];
 }
 
-function toLabel({ subject, method }: Call): string {
-  return quote(subject ?? method);
-}
-
 /** Returns a request with a copy of its parameters, because the called handler may change its input. */
 function copy(request: InnerRequest): CopiedRequest {
   const { action, params } = request;
@@ -170,13 +138,12 @@ function copy(request: InnerRequest): CopiedRequest {
   } catch (cause) {
     throw new TypeError(`Cannot ${action}: the arguments are not JSON; pass plain data`, { cause });
   }
-  const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
-  return { ...request, params: JSON.parse(text), weight };
+  return { ...request, params: JSON.parse(text), text };
 }
 
 interface CopiedRequest extends InnerRequest {
-  /** Upper bound of the memory that the parameters use, in bytes. */
-  readonly weight: number;
+  /** The parameters as JSON text. */
+  readonly text: string;
 }
 
 /** A call that a handler makes. What it sends goes to the client of the outer call. */
@@ -189,7 +156,7 @@ class InnerCall extends Call {
 
   constructor(outer: Call, request: CopiedRequest) {
     const { client, id, link, params: { _meta } } = outer;
-    const { method, weight } = request;
+    const { method, text } = request;
     const wantsProgress = outer.reportsAllProgress || isProgressToken(Object(_meta).progressToken);
     const meta: Meta = {
       // A client that calls a tool through a search means this tool with its metadata, such as an idempotency key.
@@ -199,7 +166,13 @@ class InnerCall extends Call {
     };
     const params = Object.keys(meta).length ? { ...request.params, _meta: meta } : request.params;
     const toKey = createKey(openInner(outer), request);
-    super(toHome(outer, request, toKey), link, { kind: "request", id, method, params, weight }, client, new InFlight());
+    super(
+      toHome(outer, request, toKey),
+      link,
+      { kind: "request", id, method, params, weight: 0, text },
+      client,
+      new InFlight(),
+    );
     this.#outer = outer;
     this.outer = passesOn(outer) ? undefined : toHandler(outer);
     this.#request = request;
@@ -218,10 +191,6 @@ class InnerCall extends Call {
   override startHandler<T>(run: () => T): T {
     requireWaiting(this.#outer, this.#request);
     return super.startHandler(run);
-  }
-
-  override get sessionId(): string | undefined {
-    return this.#outer.sessionId;
   }
 
   override release(retryMs: number | undefined): void {
@@ -263,21 +232,17 @@ class InnerCall extends Call {
  * Throws if no handler waits for an inner call of `outer`, because the handler of `outer`, or of an outer call of it, has
  * returned before.
  */
-function requireWaiting(outer: Call, request: InnerRequest): void {
-  if (hasEnded(outer)) throw toLate(outer, request);
+function requireWaiting(outer: Call, { action, by }: InnerRequest): void {
+  if (!hasEnded(outer)) return;
+  if (outer.reason) throw outer.reason;
+  // The response contains a question. The next run of the handler makes the inner call again.
+  if (outer.isAsking) throw new QuestionError();
+  throw new Error(`Cannot ${action}: the call already has its response; await ctx.${by}() in the handler`);
 }
 
 /** Whether a call, or an outer call of it, has its response. */
 function hasEnded({ ended, host: { outer } }: Call): boolean {
   return ended || !!outer && hasEnded(outer);
-}
-
-/** The error of an inner call whose outer call has its response. */
-function toLate({ reason, isAsking }: Call, { action, by }: InnerRequest): Error {
-  if (reason) return reason;
-  // The response contains a question. The next run of the handler makes the inner call again.
-  if (isAsking) return new QuestionError();
-  return new Error(`Cannot ${action}: the call already has its response; await ctx.${by}() in the handler`);
 }
 
 /** Returns the function that returns the beginning of the keys of an inner call. */
@@ -301,19 +266,18 @@ function createKey(inner: InnerCalls, { action, name, method, params, key }: Inn
   return () => made ??= make();
 }
 
-function toHome(outer: Call, { name, method }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
-  const host = deriveHost(outer.host, {
+function toHome(outer: Call, { method }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
+  const home = deriveHome(outer, {
     // Defer functions to the end of the outer call, because the scheduler runs only the outer call, and therefore only
     // its deferred functions.
     defer: (_inner: Call, run: Deferred) => outer.host.defer(outer, run),
     outer,
     outermost: outer.host.outermost ?? outer.host,
     toInnerKey,
-    reruns: undefined,
   });
   // The client can finish the result of a call that is passed on, such as a task, unless the method is another one.
   const hasResultTypes = method === outer.method && passesOn(outer) && outer.home.hasResultTypes;
-  return { host, hasResultTypes, session: () => outer.session, subject: () => name };
+  return { ...home, hasResultTypes };
 }
 
 /** Returns the method and the parameters that name the handler of a call. */

@@ -36,9 +36,10 @@ class Caller {
    * Makes an inner call. If the server does not have the method, throws the error that `toMissing` makes, or an error that
    * says so.
    */
-  async make(request: Omit<InnerRequest, "by">, toMissing?: ToMissing): Promise<Result> {
+  async make(request: Request, toMissing?: ToMissing): Promise<Result> {
     if (toMissing && !this.parts.registry.methods.has(request.method)) throw toMissing();
-    const result = await makeInnerCall(this.call, { ...request, by: this.#by }, this.parts);
+    const name = this.parts.registry.findSubject(request);
+    const result = await makeInnerCall(this.call, { ...request, by: this.#by, name }, this.parts);
     return readResultType(result) === undefined ? result : passHandle(this.call, result);
   }
 
@@ -46,7 +47,7 @@ class Caller {
    * Makes an inner call. Returns what a client would receive, because the result may share values with other calls, such
    * as values from a cache.
    */
-  async receive(request: Omit<InnerRequest, "by">, toMissing?: ToMissing): Promise<Result> {
+  async receive(request: Request, toMissing?: ToMissing): Promise<Result> {
     const result = await this.make(request, toMissing);
     const text = JSON.stringify(result);
     const { resultBytes } = this.parts.core.limits.calls;
@@ -59,6 +60,8 @@ class Caller {
   }
 }
 
+type Request = Omit<InnerRequest, "by" | "name">;
+
 /** Makes the error for a handler of a kind that the server does not have. */
 type ToMissing = () => McpError;
 
@@ -70,10 +73,11 @@ const METHODS: Readonly<Record<InnerMethod, (caller: Caller, ...given: readonly 
   callTool,
   getPrompt,
   readResource,
-  list,
+  list: (caller, kind) => listAll(caller, kind, (request) => caller.receive(request)),
   complete,
   repeatReads,
-  shareList,
+  // Returns entries that may be shared with other calls. Only the server itself uses this method, and only reads them.
+  shareList: (caller, kind) => listAll(caller, kind, (request) => caller.make(request)),
 };
 
 async function callTool(caller: Caller, tool: unknown, input: unknown = {}, options: unknown = {}): Promise<unknown> {
@@ -81,10 +85,9 @@ async function callTool(caller: Caller, tool: unknown, input: unknown = {}, opti
   const action = `call tool ${quote(name)}`;
   const { key, raw }: Options = readOptions(action, options, TOOL_OPTIONS);
   requireObject(action, "input", input);
-  const handler = { name };
   const params = { name, arguments: input };
   const toMissing = () => new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
-  const result = await caller.receive({ action, method: "tools/call", params, name, handler, key }, toMissing);
+  const result = await caller.receive({ action, method: "tools/call", params, key }, toMissing);
   if (raw) return result;
   const { isError, structuredContent } = result;
   // The cast is safe, because the server has checked the result.
@@ -110,19 +113,17 @@ async function getPrompt(caller: Caller, prompt: unknown, args: unknown = {}, op
   const action = `get prompt ${quote(name)}`;
   const { key } = readOptions(action, options, OPTIONS);
   requireObject(action, "args", args);
-  const handler = { name };
   const params = { name, arguments: args };
   const toMissing = () => new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
-  return await caller.receive({ action, method: "prompts/get", params, name, handler, key }, toMissing);
+  return await caller.receive({ action, method: "prompts/get", params, key }, toMissing);
 }
 
 async function readResource(caller: Caller, uri: unknown, options: unknown = {}): Promise<unknown> {
   if (typeof uri !== "string") throw new TypeError(`Cannot read a resource: uri is ${show(uri)}; pass the URI`);
   const action = `read ${quote(uri)}`;
   const { key } = readOptions(action, options, OPTIONS);
-  const params = { uri };
   const { contents } = await caller.make(
-    { action, method: "resources/read", params, name: uri, handler: params, key },
+    { action, method: "resources/read", params: { uri }, key },
     () => McpError.resourceNotFound(uri),
   );
   if (Array.isArray(contents)) return contents.map(toContentCopy);
@@ -150,19 +151,10 @@ const LISTS = new Map([
   ["resourceTemplates", "resources/templates/list"],
 ]);
 
-async function list(caller: Caller, kind: unknown): Promise<readonly unknown[]> {
-  return await readList(kind, caller, (request) => caller.receive(request));
-}
-
-/** Returns entries that may be shared with other calls. Only the server itself uses this method, and only reads them. */
-async function shareList(caller: Caller, kind: unknown): Promise<readonly unknown[]> {
-  return await readList(kind, caller, (request) => caller.make(request));
-}
-
-async function readList(
-  kind: unknown,
+async function listAll(
   caller: Caller,
-  send: (request: Omit<InnerRequest, "by">) => Promise<Result>,
+  kind: unknown,
+  send: (request: Request) => Promise<Result>,
 ): Promise<readonly unknown[]> {
   const method = typeof kind === "string" ? LISTS.get(kind) : undefined;
   if (method === undefined || typeof kind !== "string") {

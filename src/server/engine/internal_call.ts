@@ -3,26 +3,23 @@
  */
 import { INVALID_REQUEST, McpError, quote } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import { openAttached, shareAttached } from "./attached.ts";
-import type { Account } from "../capacity/account.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
 import { runLimited } from "../call/deadline.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
-import type { Link } from "../call/link.ts";
+import { type Link, SILENT } from "../call/link.ts";
 import { OnceValues } from "../call/once.ts";
 import { copyPrincipal, readPrincipal } from "../call/principal.ts";
 import { isReads, setReads } from "../call/reads.ts";
-import { type Question, requireCapabilities } from "../call/question.ts";
-import { createSessionReader, freezeJson, readCallData } from "../call/session_data.ts";
+import type { Question } from "../call/question.ts";
+import { createSessionReader, freezeJson } from "../call/session_data.ts";
 import type { Engine } from "./era.ts";
 import { observeRequest } from "./observed_call.ts";
-import { findGranted } from "./recheck.ts";
+import { grant } from "./grant.ts";
 import type { InternalRequest } from "./server_handle.ts";
-import type { Runner } from "../visibility/feature.ts";
 
 const REQUEST: KnownOptions<keyof InternalRequest> = {
   names: {
@@ -61,15 +58,12 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
     }
   }
   const { signal } = request;
-  const report = observeRequest(core, {
-    kind: "request",
-    id: call.id,
-    method: call.method,
-    params: call.params,
-    weight: 0,
-  }, call.link);
+  const report = observeRequest(core, call, call.link);
   if (report) call.observe(report, registry.methods.get(call.method)?.subject);
-  const onAbort = () => call.cancel(new CancelError("extension", toMessage(signal?.reason)));
+  const onAbort = () => {
+    const cause: unknown = signal?.reason;
+    call.cancel(new CancelError("extension", cause instanceof Error ? cause.message : undefined));
+  };
   signal?.addEventListener("abort", onAbort);
   if (signal?.aborted) onAbort();
   try {
@@ -87,13 +81,11 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
 }
 
 async function run(engine: Engine, call: Call, timeoutMs: number | undefined): Promise<Result> {
-  const { core, scheduler, registry } = engine;
+  const { core, scheduler } = engine;
   const start = async () => {
-    const runner = await findGranted(call, core, registry);
-    if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
+    const runner = await grant(call, engine, "internal");
     call.allowQuestions();
-    call.observed?.start();
-    const run = () => runWithin(engine, call, runner);
+    const run = () => scheduler.runWithin(call, runner);
     return await (timeoutMs === undefined ? runLimited(call, core.ticker, run) : run());
   };
   const running = Promise.withResolvers<Result>();
@@ -106,15 +98,6 @@ async function run(engine: Engine, call: Call, timeoutMs: number | undefined): P
   throw call.reason ?? outcome?.error;
 }
 
-async function runWithin({ core, scheduler }: Engine, call: Call, runner: Runner): Promise<Result> {
-  const run = () => scheduler.runWithin(call, runner);
-  return await (call.observed && core.observer.around ? call.observed.around(run) : run());
-}
-
-function toMessage(reason: unknown): string | undefined {
-  return reason instanceof Error ? reason.message : undefined;
-}
-
 /** A call without a request. The handler's messages are dropped, unless a layer of an extension redirects them. */
 class InternalCall extends Call {
   readonly #made: OnceValues;
@@ -123,12 +106,16 @@ class InternalCall extends Call {
     const { method, params = {}, principal: given, client = NOBODY, session, reads, data } = request;
     // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
-    const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const principal = given === undefined ? undefined : toOwn(given);
-    const link = new InternalLink(engine, principal, request);
+    const link = toLink(engine, principal, request);
     // NaN is not equal to any id, so no client can cancel the call.
-    super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
-    this.markInternal(data);
+    super(
+      toHome(engine),
+      link,
+      { kind: "request", id: NaN, method, params: JSON.parse(text), weight: 0, text },
+      client,
+    );
+    this.internal = { data };
     if (session) this.data = [freezeJson(session[0])];
     if (reads?.length) setReads(this, reads);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });
@@ -147,32 +134,20 @@ class InternalCall extends Call {
   }
 }
 
-/** The link of an internal call. Messages that are sent over this link are dropped. */
-class InternalLink implements Link {
-  readonly transport = "internal";
-  readonly inFlight: InFlight = new InFlight();
-  readonly streams = false;
-  readonly account: Account;
-  readonly principal?: Principal;
-  readonly hasAllScopes?: boolean;
-
-  constructor(
-    { accounts, tenant }: Engine,
-    principal: Principal | undefined,
-    { hasAllScopes, account }: Pick<InternalRequest, "hasAllScopes" | "account">,
-  ) {
-    this.principal = principal;
-    this.hasAllScopes = hasAllScopes;
-    this.account = accounts.find(principal ? `principal ${principal.id}` : account ?? undefined, tenant);
-  }
-
-  send(): undefined {}
-
-  wait(): void {}
-
-  open(): void {}
-
-  release(): void {}
+/** Returns the link of an internal call. Messages that are sent over this link are dropped. */
+function toLink(
+  { accounts, tenant }: Engine,
+  principal: Principal | undefined,
+  { hasAllScopes, account }: InternalRequest,
+): Link {
+  return {
+    ...SILENT,
+    transport: "internal",
+    inFlight: new InFlight(),
+    account: accounts.find(principal ? `principal ${principal.id}` : account ?? undefined, tenant),
+    principal,
+    hasAllScopes,
+  };
 }
 
 /** Returns a copy of a principal, because requests may share the principal, but not the values that are attached to it. */
@@ -189,7 +164,7 @@ function toHome({ core, host, registry }: Engine): CallHome {
   return {
     host,
     hasResultTypes: true,
-    session: createSessionReader(core, (call) => readCallData(core, call)),
+    session: createSessionReader(core),
     subject: (call) => registry.findSubject(call),
   };
 }

@@ -39,11 +39,14 @@ const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage
  * Creates the report of a request when the server receives the request. Returns `undefined` if no observer handles the
  * report's events.
  */
-export function observeRequest(core: Core, message: Request, origin: Origin): RequestReport | undefined {
+export function observeRequest(core: Core, message: Observed, origin: Origin): RequestReport | undefined {
   if (core.observing?.handlesRequests) return new ObservedCall(core, message, origin);
 }
 
 type CallEnd = Pick<CallEvent, "outcome" | "why" | "code" | "message" | "resultType">;
+
+/** A request, or a part of a request without an id. */
+type Observed = Pick<Request, "method" | "params"> & { readonly id?: Id };
 
 /** The report of one request. Does not refer to the request's parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
@@ -77,7 +80,7 @@ class ObservedCall implements RequestReport {
   /** `parent` is the id of the outer call. */
   constructor(
     core: Core,
-    { id, method, params }: Pick<Request, "method" | "params"> & { readonly id?: Id },
+    { id, method, params }: Observed,
     origin: Origin,
     parent?: number,
   ) {

@@ -350,12 +350,8 @@ export class Scheduler implements Executor {
 
   #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     let result;
-    const { observed } = call;
-    observed?.start();
     try {
-      result = observed && this.#core.observer.around
-        ? observed.around(() => this.runWithin(call, runner))
-        : this.runWithin(call, runner);
+      result = this.runWithin(call, runner);
     } catch (error) {
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
@@ -364,13 +360,21 @@ export class Scheduler implements Executor {
     return this.#endAtOnce(call, { result });
   }
 
-  /** Runs a call through the layers of extensions and the middleware. Takes no slot and sets no deadline. */
+  /**
+   * Reports the start of a call to the observer, and runs the call through the layers of extensions and the middleware.
+   * Takes no slot and sets no deadline.
+   */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
-    const { storage } = current;
-    return storage ? storage.run(call, () => this.#runWithin(call, runner)) : this.#runWithin(call, runner);
+    const { observed } = call;
+    observed?.start();
+    return observed && this.#core.observer.around
+      ? observed.around(() => this.#runWithin(call, runner))
+      : this.#runWithin(call, runner);
   }
 
   #runWithin(call: Call, runner: Runner): Result | Promise<Result> {
+    const { storage } = current;
+    if (storage && storage.getStore() !== call) return storage.run(call, () => this.#runWithin(call, runner));
     if (runner.within) return runner.within(call, runner, this);
     return this.invoke ? this.invoke(call, runner) : runner.run(call);
   }

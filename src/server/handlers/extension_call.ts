@@ -20,6 +20,7 @@ import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
 import type { Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
+import { SILENT } from "../call/link.ts";
 import { listRelays } from "../call/relays.ts";
 import { OnceValues } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
@@ -79,8 +80,7 @@ class LayeredCall extends Call {
     const { id, method, params, client, link } = outer;
     const { account, http, headers, version, principal, hasAllScopes, transport, owner } = link;
     const facts = { account, http, headers, version, principal, hasAllScopes, transport, owner };
-    const known = { ...facts, inFlight: new InFlight(), streams: false };
-    const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
+    const silent = { ...facts, ...SILENT, inFlight: new InFlight() };
     super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
     this.#says = says;
     this.onRead = (read) => says.read(read);

@@ -4,9 +4,8 @@
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import { runLimited } from "../call/deadline.ts";
-import { requireCapabilities } from "../call/question.ts";
 import { noteCaller } from "../call/reads.ts";
-import { requireScopes } from "../call/scopes.ts";
+import { checkFound } from "../engine/grant.ts";
 import type { Executor, Runner } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { isAbsent } from "./absent.ts";
@@ -16,14 +15,14 @@ import { isAbsent } from "./absent.ts";
  * scopes, requirements and limits of the first runner. This runner checks those of each further runner before its call.
  */
 export function chainRunners(runners: readonly Runner[], { core, isRestricted }: Chain): Runner {
-  const [first, ...others] = runners;
+  const [first] = runners;
   const runAll = async (call: Call, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> => {
     // Another caller may get the same URI from another provider, so the rights to the URI do not suffice for what this
     // caller gets. Wait in any case, because the scheduler limits the time of the whole call first.
     await (isRestricted ? noteCaller(call) : undefined);
     let missing: unknown;
-    for (const runner of [first, ...others]) {
-      if (runner !== first) await check(runner, call, core);
+    for (const runner of runners) {
+      if (runner !== first) await checkFound(call, runner, { core, way: "chain" });
       try {
         return await runLimited(call, core.ticker, () => run(runner));
       } catch (error) {
@@ -72,10 +71,4 @@ function withoutMiddleware(executor: Executor): Executor {
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-}
-
-async function check(runner: Runner, call: Call, core: FeatureParts): Promise<void> {
-  if (runner.scopes) requireScopes(core, call, runner.scopes);
-  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
-  await runner.check?.(call);
 }

@@ -212,8 +212,6 @@ export interface Executor {
   readonly limits: Bounds["calls"];
   /** Runs a call through the middleware. `undefined` if there is no middleware. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
-  /** Runs a call through the layers of extensions and the middleware. */
-  runWithin(call: Call, runner: Runner): Result | Promise<Result>;
   /** Runs a call within all limits, and returns the outcome. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */

@@ -72,10 +72,6 @@ export class LegacyCall extends Call {
     return this.#toInputs().once(key, make);
   }
 
-  override get sessionId(): string | undefined {
-    return this.home.sessionId;
-  }
-
   override release(retryMs: number | undefined): void {
     this.home.parts.release(this, retryMs);
   }

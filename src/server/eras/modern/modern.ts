@@ -26,7 +26,7 @@ import type { Method } from "../../visibility/feature.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../call/link.ts";
 import type { RefusalReason } from "../../call/observer.ts";
 import { type Answered, type Dialect, type Found, Pipeline } from "../../engine/pipeline.ts";
-import { createSessionReader, readCallData } from "../../call/session_data.ts";
+import { createSessionReader } from "../../call/session_data.ts";
 import { discover } from "./discover.ts";
 import type { HeaderParam } from "../../../core/schema/header_params.ts";
 import { readEnvelope } from "./envelope.ts";
@@ -65,7 +65,7 @@ class ModernEra implements Era, Dialect {
       engine,
       host: engine.host,
       hasResultTypes: true,
-      session: createSessionReader(engine.core, (call) => readCallData(engine.core, call)),
+      session: createSessionReader(engine.core),
       subject: (call) => engine.registry.findSubject(call),
     };
     this.#own = new Map([["server/discover", discover(engine)]]);

@@ -1,6 +1,7 @@
 /**
  * Creates servers. Checks the options, and connects the parts of a server.
  */
+import { deadline } from "../core/kit/deadline.ts";
 import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Schema } from "../core/schema/schema.ts";
 import { compileSchema } from "../core/schema/schema_compiler.ts";
@@ -462,12 +463,8 @@ async function closeServer({ core, scheduler }: Engine, { stop, end }: Ending): 
   const since = ticker.clock.now();
   stop();
   scheduler.stop();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  ticker.startTimeout(limits.calls.closeMs, () => {
-    core.observing?.reach("calls.closeMs");
-    resolve();
-  });
-  await Promise.race([scheduler.idle(), promise]);
+  const onTimeout = () => core.observing?.reach("calls.closeMs");
+  await deadline(scheduler.idle(), { ms: limits.calls.closeMs, onTimeout, clock: ticker });
   scheduler.cancelAll();
   // Wait for one turn of the event loop, because the results of the cancelled calls reach their streams only after a few
   // microtasks.

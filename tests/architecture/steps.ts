@@ -319,6 +319,11 @@ async function hang(site: Site): Promise<void> {
 }
 
 const hanging: Plan["run"] = (_ctx, site) => hang(site);
+/**
+ * Without this layer, the time of the outer call would be over before the time of a step. An inner list has only the time
+ * of its outer call.
+ */
+const outerUse = ({ way }: Site) => way.isShown ? [] : [layer(() => ({ name: "long", timeoutMs: Infinity }))];
 const timed = { limits: { calls: { timeoutMs: TIMEOUT_MS } } };
 
 const checkKey: Check = async (name) => {
@@ -360,6 +365,7 @@ export const CHECKS: Readonly<Record<StepName, Check>> = {
   allowTimeout: timesOut({
     handler: (site) => ({ allow: () => site.isClosed ? hang(site).then(() => true) : true }),
     server: () => timed,
+    outerUse,
   }, { ran: 0 }),
   allowQuestions: checkQuestions,
   headers: refuses({
@@ -378,8 +384,7 @@ export const CHECKS: Readonly<Record<StepName, Check>> = {
   limitTimeout: timesOut({
     ...withLayer((site) => ({ limit: () => site.isClosed ? hang(site) : undefined })),
     server: () => timed,
-    // Otherwise the time of the outer call would be over first.
-    outerUse: () => [layer(() => ({ name: "long", timeoutMs: Infinity }))],
+    outerUse,
   }, { ran: 0 }),
   restore: checkRestore,
   slot: checkSlot,

@@ -222,6 +222,7 @@ function toApi(made: Made): Api {
     steps: [],
     requires: [],
     also: [],
+    apply: (runner) => runner,
     warnings() {
       isWarned = true;
       if (refused) return [`no operation of the document can be served, such as ${refused.id}: ${refused.reason}`];

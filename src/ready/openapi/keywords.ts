@@ -90,7 +90,9 @@ function readType(schema: Node, kept: Record<string, unknown>): void {
   if (values.length) kept.enum = values;
   // Some documents quote the numbers of an enum, or have words that YAML reads as booleans.
   const allowed = values.length ? values : schema.const !== undefined ? [schema.const] : [];
-  if (!types.length || allowed.length && !allowed.some((value) => typesOf(value).some((type) => types.includes(type)))) return;
+  if (
+    !types.length || allowed.length && !allowed.some((value) => typesOf(value).some((type) => types.includes(type)))
+  ) return;
   kept.type = types.length === 1 ? types[0] : types;
 }
 

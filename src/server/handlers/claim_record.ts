@@ -85,25 +85,43 @@ const UNKNOWN = -31_409;
 /** The errors of calls that cannot get the result stored for their key: the code, the text and the outcome. */
 const ERRORS = {
   /** The key was used with another input. */
-  conflict: [INVALID_PARAMS, (key: string) =>
-    `the idempotency key ${key} was already used with different arguments; use another key for different arguments`],
+  conflict: [
+    INVALID_PARAMS,
+    (key: string) =>
+      `the idempotency key ${key} was already used with different arguments; use another key for different arguments`,
+  ],
   /** The server does not know whether the handler has run. */
-  unknown: [UNKNOWN, (key: string) =>
-    `the outcome of the call with the idempotency key ${key} is unknown, because the instance that ran the call ended ` +
-    "before storing a result; find out what the call has done, and use another key to run the call again", "unknown"],
+  unknown: [
+    UNKNOWN,
+    (key: string) =>
+      `the outcome of the call with the idempotency key ${key} is unknown, because the instance that ran the call ended ` +
+      "before storing a result; find out what the call has done, and use another key to run the call again",
+    "unknown",
+  ],
   /** The record cannot be read, or a server with other output guards has written it. */
-  unreadable: [UNKNOWN, (key: string) =>
-    `the outcome of the call with the idempotency key ${key} is unknown, because the record of the key was written by ` +
-    "another version of the library or of the server, or with another secret; find out what the call has done, and " +
-    "use another key to run the call again", "unknown"],
+  unreadable: [
+    UNKNOWN,
+    (key: string) =>
+      `the outcome of the call with the idempotency key ${key} is unknown, because the record of the key was written by ` +
+      "another version of the library or of the server, or with another secret; find out what the call has done, and " +
+      "use another key to run the call again",
+    "unknown",
+  ],
   /** The result was not kept. */
-  unkept: [UNKNOWN, (key: string) =>
-    `a call with the idempotency key ${key} has already run, but the result was not kept, because a limit was reached; ` +
-    "find out what the call has done", "done"],
+  unkept: [
+    UNKNOWN,
+    (key: string) =>
+      `a call with the idempotency key ${key} has already run, but the result was not kept, because a limit was reached; ` +
+      "find out what the call has done",
+    "done",
+  ],
   /** The result is a handle of the type `type`, which the client cannot use. */
-  foreign: [INVALID_PARAMS, (key: string, type: string) =>
-    `the earlier call with the idempotency key ${key} returned a result of the type ${type}, which this client does ` +
-    "not support; declare the extension that adds this result type, or use another key"],
+  foreign: [
+    INVALID_PARAMS,
+    (key: string, type: string) =>
+      `the earlier call with the idempotency key ${key} returned a result of the type ${type}, which this client does ` +
+      "not support; declare the extension that adds this result type, or use another key",
+  ],
 } as const;
 
 export function toClaimError({ key, tool: { place } }: Keyed, reason: keyof typeof ERRORS, type = ""): McpError {

@@ -43,7 +43,13 @@ import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { callList, readPage, readStart } from "./source_list.ts";
-import { type Definition, refuseVariables, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
+import {
+  type Definition,
+  refuseVariables,
+  type ResourceEntry,
+  type ResourcePage,
+  resources,
+} from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**

@@ -185,7 +185,8 @@ function toEntering(bound: With<"enter">): Outer {
       const returned = await withState(
         bound,
         call,
-        (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
+        (state) =>
+          bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
       );
       const checked = toChecked(returned, { result: passed, call, bound });
       return checked instanceof Promise ? await checked : checked;

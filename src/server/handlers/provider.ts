@@ -19,7 +19,6 @@ import {
   type Feature,
   type GroupedOptions,
   type Handler,
-  type HandlerInternals,
   isAllowed,
   type Provide,
   type Remake,

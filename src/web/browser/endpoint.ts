@@ -3,7 +3,6 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  */
-import { readAt } from "../../core/kit/json.ts";
 import { encodeHeaderValue } from "../../core/protocol/header_value.ts";
 import { findHeaderParams } from "../../core/schema/header_params.ts";
 import type { JsonSchema } from "../../core/schema/json_schema.ts";
@@ -67,7 +66,10 @@ export class Endpoint {
   async call({ name, inputSchema }: ListedTool, args: Json, { ask, signal }: CallOptions): Promise<CallResult> {
     const headers: Record<string, string> = { "mcp-name": encodeHeaderValue(name) };
     for (const { header, path } of findHeaderParams(inputSchema)) {
-      const value = readAt(args, path);
+      const value = path.reduce<unknown>(
+        (at, key) => Object.hasOwn(Object(at), key) ? Object(at)[key] : undefined,
+        args,
+      );
       if (value !== undefined && value !== null) headers[`mcp-param-${header}`] = encodeHeaderValue(String(value));
     }
     let answers: Json = {};

@@ -345,7 +345,7 @@ behaviour("a tool of another server can be removed from a server with layers", a
 behaviour("a hidden tool stays hidden if `forCaller` describes it", async (connect) => {
   const varied = tool({
     name: "varied",
-    allow: () => false,
+    allow: () => Promise.resolve(false),
     forCaller: () => ({ description: "mine" }),
     run: () => "secret",
   });

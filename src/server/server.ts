@@ -41,7 +41,7 @@ import { createHandlerSet } from "./handler_set.ts";
 import { addObserver, type CommonOptions, createCore, type Share } from "./create_core.ts";
 import type { PathServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
-import type { RouteList, Routes } from "./routes.ts";
+import type { RoutedParts, RouteList, Routes } from "./routes.ts";
 import { readStats, type ServerStats } from "./stats.ts";
 import type { Principal } from "./call/context.ts";
 
@@ -200,15 +200,7 @@ function growServer<P extends Schema>(
   const { routes } = options;
   const plain = withServices(host, serve);
   const front = site.front = routes && !branch
-    ? new LazyModule(async () =>
-      new (await import("./routes.ts")).Routes(routes, {
-        engine,
-        server,
-        paths: [path],
-        access: [endpoint.options],
-        fetch: plain,
-      })
-    )
+    ? lazyRoutes(routes, () => ({ engine, server, paths: [path], access: [endpoint.options], fetch: plain }))
     : undefined;
   const refuse = (): never => {
     throw new TypeError(
@@ -265,6 +257,11 @@ function growServer<P extends Schema>(
     },
   };
   return server;
+}
+
+/** `toParts` is called when the first request or the start of the server needs the routes. */
+function lazyRoutes(list: RouteList, toParts: () => RoutedParts): LazyModule<Routes> {
+  return new LazyModule(async () => new (await import("./routes.ts")).Routes(list, toParts()));
 }
 
 /** The servers of concrete paths share every part that does not depend on the path. */

@@ -83,6 +83,7 @@ interface WaitingSearch {
 export class SearchQueue {
   readonly #waiting = new FairQueue<WaitingSearch>();
   readonly #running = new Set<unknown>();
+  /** Number of running and waiting searches, by client. */
   readonly #counts = new Map<unknown, number>();
 
   /**

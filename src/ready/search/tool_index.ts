@@ -58,6 +58,7 @@ const MAX_ARGUMENT = 80;
 const MAX_KEPT = 300_000;
 /** A list of matches takes as much memory as this number of matches, in addition to its matches. */
 const LIST = 40;
+/** Maximum number of arguments, and of the author's words, of a tool that are indexed. */
 const MAX_ARGS = 40;
 const MAX_ABOUT = 50;
 

@@ -52,7 +52,10 @@ export interface Link {
   readonly principal?: Principal;
   /** Whether the caller has all scopes although it has no principal. Set only for calls by extensions. */
   readonly hasAllScopes?: boolean;
-  /** Secret id of the session or the connection. `undefined` for an HTTP exchange without a session. */
+  /**
+   * Secret id of the session or the connection. All messages with one id come from the same client. `undefined` for an
+   * HTTP exchange without a session.
+   */
   readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;

@@ -347,7 +347,7 @@ export class Account {
   // Bound: one per pot.
   #amounts?: number[];
   #sum = 0;
-  /** Set while an amount is charged. */
+  /** This account, and the accounts that include it. Set while an amount is charged. */
   #nodes?: readonly Account[];
   #room?: PromiseWithResolvers<void>;
 

@@ -10,7 +10,6 @@ import type { Call } from "../call/call.ts";
  */
 const absent = new WeakMap<object, Call["params"]>();
 
-/** Returns the error for a URI whose `read` has returned `undefined` or `null`. */
 export function toAbsent(uri: string, { params }: Call): McpError {
   const error = McpError.resourceNotFound(uri);
   absent.set(error, params);

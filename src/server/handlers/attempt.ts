@@ -6,13 +6,11 @@ import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } fro
 import { isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Call } from "../call/call.ts";
 
-/** The call that the author's function serves. */
 export interface Attempt {
   readonly core: FeatureParts;
   readonly call: Call;
   /** Name or URI of the handler, for `observer.fault`. */
   readonly subject: string;
-  /** Describes unexpected errors of this handler to the client. */
   readonly mapError?: MapError;
 }
 
@@ -34,10 +32,7 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
   }
 }
 
-/**
- * Describes an unexpected error with the handler's `mapError`, or with the server's `mapError` if the handler has no
- * `mapError` or its `mapError` returns `undefined`.
- */
+/** Uses the handler's `mapError`, or else the server's. Returns `undefined` if neither describes the error. */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {
     const words: unknown = describe?.(error, call);

@@ -13,10 +13,8 @@ import type { Handler } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { createLife, toWatcher } from "./watcher.ts";
 
-/** The steps of a layer, without type parameters. */
 export type AnySteps = Steps<never, never, never, never>;
 
-/** The steps of a layer, bound to a handler. */
 export interface Bound {
   readonly layer: Layer<never, never, never>;
   readonly steps: AnySteps;
@@ -24,7 +22,6 @@ export interface Bound {
   readonly place: string;
 }
 
-/** A layer that has the step `Name`. */
 export type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
 
 /** Calls a step with the state of its layer. Waits until the layer has started. */
@@ -38,7 +35,6 @@ export function withState<T>(
   return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
 }
 
-/** Returns the object that registers a layer with the step `start` on servers. */
 export function toStarter(
   start: NonNullable<AnySteps["start"]>,
   { id, part }: Pick<Life, "id" | "part">,
@@ -62,10 +58,7 @@ export function toStarter(
   return { id, states, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
-/**
- * Returns the internal handler that starts a layer with the server, if the layer has the step `start`. The server starts
- * its own layers, not its handlers.
- */
+/** Returns no handler if the layer has no step `start`, or if the server itself starts the layer. */
 export function toStarters({ [INTERNALS]: layer }: Layer<never, never, never>, key: string): readonly Handler[] {
   return layer.starter && !layer.ofServer?.start ? [layer.starter.register(key)] : [];
 }
@@ -84,14 +77,12 @@ function openState({ layer, steps: { start } }: Bound, { host: { lives } }: Call
   return starting ? starting.then(read) : read();
 }
 
-/** The parts from which a {@linkcode StepCall} is made. */
 export interface CallParts {
   readonly call: Call;
   readonly bound: Bound;
   readonly state: never;
 }
 
-/** See {@linkcode LayerCall}. */
 export class StepCall implements LayerCall<never> {
   readonly #parts: CallParts;
 
@@ -152,7 +143,6 @@ function toServer(core: FeatureParts): LayerRun["server"] {
   }));
 }
 
-/** Returns the parts of the server that serves a call. */
 export function toCore({ host }: Call): FeatureParts {
   // The cast is safe, because the host of a server's call always has the parts of the server's core.
   return host.parts as FeatureParts;

@@ -51,7 +51,6 @@ export function runChecked(
   return invoke(call, undefined, value, core, undefined);
 }
 
-/** A kind of handlers that clients call by name. */
 export interface NamedKind<D> {
   readonly kind: "tool" | "prompt";
   readonly method: "tools/call" | "prompts/get";
@@ -61,7 +60,6 @@ export interface NamedKind<D> {
 /** Returns the definition for one caller. Returns `undefined` if `forCaller` fails, after reporting its error. */
 export type Vary<D> = (call: Call, core: FeatureParts) => Promise<D | undefined>;
 
-/** Compiles the handlers of a kind. */
 export function compileNamed<D extends Callable & { readonly vary?: Vary<D> }>(
   { kind, method, toRun }: NamedKind<D>,
   handlers: readonly Handler[],

@@ -1,12 +1,10 @@
 /**
- * Delivers the notifications of an extension only to subscribers for whom the extension exists, and that may call the
- * handler to which a notification belongs.
+ * Delivers notifications only to subscribers that may see the extension and may call the notification's handler.
  */
 import type { HandlerCall } from "../call/handler_call.ts";
 import type { Published } from "../call/lives.ts";
 import type { Deliver } from "./watched_topic.ts";
 
-/** Checks the subscriber of one subscription before each notification that belongs to a handler. */
 export class CheckedDelivery {
   readonly #deliver: Deliver;
   readonly #mayCall: (handler: HandlerCall) => Promise<boolean>;
@@ -17,11 +15,7 @@ export class CheckedDelivery {
   #isChecking = false;
   #isOver = false;
 
-  /**
-   * Calls `deliver` with the notifications of handlers for which `mayCall` resolves to `true`. `findShown` returns the
-   * function that decides whether the extension exists for the subscriber, if the extension does not exist for
-   * everybody.
-   */
+  /** `findShown` returns `undefined` if the extension exists for everybody. */
   constructor(
     deliver: Deliver,
     mayCall: (handler: HandlerCall) => Promise<boolean>,
@@ -38,7 +32,6 @@ export class CheckedDelivery {
     if (!this.#isChecking) void this.#checkAll();
   }
 
-  /** Delivers no more notifications. */
   stop(): void {
     this.#isOver = true;
     this.#waiting.clear();

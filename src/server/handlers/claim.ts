@@ -1,6 +1,5 @@
 /**
- * The record that reserves an idempotency key for one run of a handler, so that no other call runs the handler at the
- * same time.
+ * The record that reserves an idempotency key for one run of a handler.
  */
 import type { SharedValues } from "../call/shared_values.ts";
 import type { Charge } from "../capacity/charges.ts";
@@ -8,7 +7,6 @@ import type { Ticker, Timeout } from "../../core/timers.ts";
 import { CHANGED, update } from "../engine/update.ts";
 import { type ClaimRecord, type Fingerprint, readRecord, toClaimed } from "./claim_record.ts";
 
-/** Arguments of the constructor of {@linkcode Claim}. */
 export interface ClaimParts {
   readonly ticker: Ticker;
   readonly values: SharedValues;
@@ -20,15 +18,11 @@ export interface ClaimParts {
   readonly charge: Charge;
 }
 
-/**
- * The outcome of a write. If `other` is set, nothing was written, because another run of the handler has replaced the
- * record with `other`.
- */
+/** If `other` is set, nothing was written, because another run of the handler has replaced the record with `other`. */
 export interface Written {
   readonly other?: ClaimRecord;
 }
 
-/** Reserves a key for one run of the handler. */
 export class Claim {
   readonly #parts: ClaimParts;
   readonly #id = crypto.randomUUID();
@@ -47,12 +41,11 @@ export class Claim {
   #state: "free" | "doubtful" | "taken" | "over" = "free";
   #timeout?: Timeout;
 
-  /** Creates a claim. Only `reserve` reserves the key. */
+  /** Only `reserve` reserves the key. */
   constructor(parts: ClaimParts) {
     this.#parts = parts;
   }
 
-  /** The fields that every record of this run contains. */
   get claimed(): ReturnType<typeof toClaimed> {
     return toClaimed(this.#parts.input, this.#id);
   }
@@ -119,10 +112,7 @@ export class Claim {
     return this.#parts.charge.grow(2 * text.length);
   }
 
-  /**
-   * Replaces the record while the handler still runs. If the store does not respond, the next renewal writes the
-   * record.
-   */
+  /** Replaces the record while the handler runs. If the store does not respond, the next renewal writes the record. */
   async replace(record: ClaimRecord): Promise<void> {
     this.#record = record;
     await this.#write();

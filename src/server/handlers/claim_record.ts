@@ -6,10 +6,7 @@ import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Reads } from "../call/handler_call.ts";
 import type { EncodedValue } from "../visibility/guards.ts";
 
-/**
- * Identifies the input of a call. Two inputs count as the same if either their raw texts or their validated texts are
- * equal.
- */
+/** Two inputs count as the same if either their raw texts or their validated texts are equal. */
 export interface Fingerprint {
   /** Digest of the arguments as sent. */
   readonly raw: string;
@@ -20,7 +17,6 @@ export interface Fingerprint {
 /** The version of the record format. A record with another format was written by another version of the library. */
 const FORMAT = 1;
 
-/** The fields that all records of a key have. */
 interface Claimed {
   readonly v: typeof FORMAT;
   readonly input: Fingerprint;
@@ -49,10 +45,8 @@ export type KeptRecord = (ResultRecord | ValueRecord) & {
 /** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };
 
-/** The record of a key, as stored. */
 export type ClaimRecord = RunningRecord | KeptRecord | LostRecord;
 
-/** Creates the fields that all records of a run have. */
 export function toClaimed(input: Fingerprint, claim: string): Claimed {
   return { v: FORMAT, input, claim };
 }
@@ -73,7 +67,6 @@ export function isSame(one: Fingerprint, other: Fingerprint): boolean {
   return one.raw === other.raw || one.valid !== undefined && one.valid === other.valid;
 }
 
-/** A key and its tool, for error messages. */
 export interface Keyed {
   readonly key: string;
   readonly tool: { readonly place: string };
@@ -84,13 +77,11 @@ const UNKNOWN = -31_409;
 
 /** The errors of calls that cannot get the result stored for their key: the code, the text and the outcome. */
 const ERRORS = {
-  /** The key was used with another input. */
   conflict: [
     INVALID_PARAMS,
     (key: string) =>
       `the idempotency key ${key} was already used with different arguments; use another key for different arguments`,
   ],
-  /** The server does not know whether the handler has run. */
   unknown: [
     UNKNOWN,
     (key: string) =>
@@ -98,7 +89,6 @@ const ERRORS = {
       "before storing a result; find out what the call has done, and use another key to run the call again",
     "unknown",
   ],
-  /** The record cannot be read, or a server with other output guards has written it. */
   unreadable: [
     UNKNOWN,
     (key: string) =>
@@ -107,7 +97,6 @@ const ERRORS = {
       "use another key to run the call again",
     "unknown",
   ],
-  /** The result was not kept. */
   unkept: [
     UNKNOWN,
     (key: string) =>

@@ -27,7 +27,6 @@ import { LocalValues } from "./local_values.ts";
 
 export type { Fingerprint } from "./claim_record.ts";
 
-/** A call with an idempotency key. */
 export interface KeyedCall {
   readonly tool: IdempotentTool;
   readonly call: Call;
@@ -36,20 +35,17 @@ export interface KeyedCall {
   /** Identifies the key together with its caller, its tool and the server. */
   readonly token: string;
   readonly input: Fingerprint;
-  /** Runs the handler. */
   readonly start: () => Promise<Returned>;
   /** Passes the value of an earlier run through the output guards. `undefined` if the tool has no output guards. */
   readonly repeat?: (encoded: EncodedValue) => Promise<Result>;
 }
 
-/** The outcome of a run. */
 export interface Returned {
   readonly result: Result;
   /** The value before the output guards. `undefined` if the tool has no output guards. */
   readonly encoded?: EncodedValue;
 }
 
-/** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
   /** The input with which the handler runs, on this or another instance. `undefined` until the input is known. */
   input?: Fingerprint;
@@ -59,7 +55,6 @@ interface Turn {
   readonly over: PromiseWithResolvers<KeptRecord | undefined>;
 }
 
-/** The idempotency keys of one server. */
 export class Claims {
   readonly #ticker: Ticker;
   readonly #local: LocalValues;
@@ -102,9 +97,7 @@ export class Claims {
     }
   }
 
-  /**
-   * Claims the key. If another call with the key has run on any instance, returns the kept record of that call instead.
-   */
+  /** If another call with the key has run on any instance, returns the kept record of that call instead. */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
@@ -128,10 +121,7 @@ export class Claims {
       if (!done) throw toBusyKey(keyed, "storeLost");
       return done[0];
     };
-    /**
-     * The version of the record to replace: `null` if the key has no record, `undefined` if this call must not claim
-     * the key now.
-     */
+    /** The version to replace: `null` if there is no record, `undefined` if this call must not claim the key now. */
     let version: string | null | undefined = null;
     while (true) {
       if (call.ended) throw call.endError;
@@ -207,7 +197,6 @@ export class Claims {
   }
 }
 
-/** Parameters of `#findOrTake`. */
 interface Place {
   readonly values: SharedValues;
   readonly name: string;
@@ -216,7 +205,6 @@ interface Place {
   readonly turn: Turn;
 }
 
-/** A run that has ended with a result. */
 interface Done extends Returned {
   readonly turn: Turn;
   /** The handle that the client got instead of the result. */
@@ -232,10 +220,7 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
 
-/**
- * Sets the input of a turn. Waiting calls compare their input with it, so that a call with a different input fails
- * immediately.
- */
+/** Waiting calls compare their input with `input`, so that a call with a different input fails immediately. */
 function begin(turn: Turn, input: Fingerprint): void {
   turn.input = input;
   turn.running.resolve();

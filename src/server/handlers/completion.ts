@@ -50,7 +50,6 @@ export type Completer<S = NoServices> = (
 /** Completers by argument name. */
 export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
 
-/** A prompt or template with its completers. */
 export interface CompletionOptions {
   /** Location for error messages, such as `prompt "review"`. */
   readonly place: string;
@@ -64,7 +63,6 @@ export interface CompletionOptions {
   readonly scopes?: readonly string[];
   /** The steps of the layers of the prompt or template that stand around completion. */
   readonly apply?: Apply;
-  /** Services that the completers use. */
   readonly services?: Binding;
   readonly mapError?: MapError;
   /** Matches a URI against the template. Returns `undefined` if the URI does not match. */
@@ -97,10 +95,7 @@ export function completion(definition: CompletionOptions): Handler {
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition } };
 }
 
-/**
- * Reads the arguments that a client sent, keyed by name. An argument that is `null` counts as missing. Throws if an
- * argument is not a string.
- */
+/** An argument that is `null` counts as missing. Throws if an argument is not a string. */
 export function readArguments(given: unknown, place: string): Readonly<Record<string, string>> {
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
@@ -109,7 +104,6 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
   return readArguments(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)), place);
 }
 
-/** The feature that serves all completers. */
 export const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
@@ -146,10 +140,7 @@ async function answer(definition: CompletionOptions, call: Call, core: FeaturePa
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 
-/**
- * Finds the completer to which a client refers. A client can refer to a template by its text, or by a URI that matches
- * the template.
- */
+/** A client can refer to a template by its text, or by a URI that matches the template. */
 export function findCompleter(
   byKey: ReadonlyMap<string, CompletionOptions>,
   call: Call,

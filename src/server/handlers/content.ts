@@ -98,10 +98,7 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
   return { type: "resource_link", uri, name: uri.slice(0, end).split("/").at(-1) || uri, ...options };
 }
 
-/**
- * Loads the encoder for values for which {@linkcode toJson} returns `undefined`. Ignores rejections of promises in
- * `given`, because a promise may reject before the encoder has reported the promise as an invalid value.
- */
+/** Ignores rejections of promises in `given`, because a promise may reject before the encoder reports it as invalid. */
 export async function loadResults(sending: Sending, given: unknown): Promise<EncodedResults> {
   ignoreRejections(given);
   const { EncodedResults } = await loadValues();

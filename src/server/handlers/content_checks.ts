@@ -4,7 +4,6 @@
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import type { Content } from "../../core/protocol/types.ts";
 
-/** Whether a value looks like a content block. */
 export function isContent(value: unknown): value is Content {
   if (!isObject(value)) return false;
   switch (value.type) {
@@ -30,18 +29,12 @@ export function hasResultMembers(value: unknown): boolean {
   return isObject(value) && ("structuredContent" in value || value.isError === true);
 }
 
-/**
- * Whether a content block has parts that {@linkcode isContent} does not check, such as annotations, so that the block
- * may be invalid.
- */
+/** Whether a content block has parts, such as annotations, that {@linkcode isContent} does not check. */
 export function isDoubtful({ type, annotations, _meta }: Content): boolean {
   return type !== "text" || annotations !== undefined || _meta !== undefined;
 }
 
-/**
- * Returns a value as JSON text. Returns `undefined` if JSON cannot represent the value, or would silently lose a part
- * of it.
- */
+/** Returns `undefined` if JSON cannot represent the value, or would silently lose a part of it. */
 export function toJson(value: unknown): string | undefined {
   try {
     // This code runs for every structured result. Loops and `includes` halve the cost of a small result, compared with

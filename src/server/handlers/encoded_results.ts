@@ -15,7 +15,6 @@ import type { CompiledSchema } from "../../core/schema/schema.ts";
 import { hasResultMembers } from "./content_checks.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
-/** The result that the server is about to send. */
 export interface Sending {
   /** Subject of error messages, such as `tool "add"`. */
   readonly place: string;
@@ -23,29 +22,22 @@ export interface Sending {
   readonly core: FeatureParts;
   /** The text copy of structured content. Defaults to the server's option. */
   readonly text?: TextCopy;
-  /** The output schema of a tool, if any. */
   readonly output?: CompiledSchema;
   /** Media type of a resource. Defaults to the media type of the contents. */
   readonly mimeType?: string;
 }
 
-/** The result to send, and the functions that build it. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** Facts about a tool's result before it is encoded. */
 export interface ToolResultOptions {
-  /**
-   * The full result, if the handler returned a full result. The value to encode is then only the structured content of
-   * that result.
-   */
+  /** Set if the handler returned a full result. The value to encode is then only its structured content. */
   readonly full?: ToolResult;
   /** Problem that validation against the output schema found before the value was encoded. */
   readonly problem?: string;
 }
 
-/** Builds the result from the value that one handler returned. */
 export class EncodedResults {
   readonly #tools: ResultTools;
 
@@ -89,7 +81,6 @@ export class EncodedResults {
     );
   }
 
-  /** Returns a result with structured content, its text copy, and media. */
   #withCopy(structuredContent: unknown, media: readonly unknown[]): Record<string, unknown> {
     const { text, core } = this.#tools;
     const { content, mark } = copyText(structuredContent, text ?? core.text ?? "full");

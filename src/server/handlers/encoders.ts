@@ -7,7 +7,6 @@ import type { Content } from "../../core/protocol/types.ts";
 import { measureJson } from "../../core/protocol/json_size.ts";
 import { countIndexes } from "../../core/protocol/weight.ts";
 
-/** Limits and services for encoding one value. */
 export interface EncodeOptions {
   /** Aborts when the call ends, and cancels the reading of streams and iterables. */
   readonly signal: AbortSignal;
@@ -32,7 +31,6 @@ export interface Media {
   readonly block: Content;
 }
 
-/** The encoded form of a value. */
 export interface Encoded extends Limited {
   /** The JSON value. References such as `result:chart` replace the media. */
   readonly value?: unknown;
@@ -52,7 +50,6 @@ export interface Encoded extends Limited {
   readonly lost?: string;
 }
 
-/** Encodes a value, and reads its streams and iterables. */
 export async function encode(value: unknown, options: EncodeOptions): Promise<Encoded> {
   const encoder = new Encoder(options);
   try {
@@ -71,10 +68,7 @@ class Lost extends Error {
   declare readonly [REACHED]?: string;
 }
 
-/**
- * One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if values of the kind cannot be
- * sent.
- */
+/** A conversion to JSON, text or {@linkcode Media}, or the remedy if values of the kind cannot be sent. */
 interface Kind {
   readonly is: (value: object, tag: string) => boolean;
   readonly encode?: (encoder: Encoder, value: object, place: Place) => unknown;
@@ -154,14 +148,12 @@ const MAX_RELEASED = 10_000;
 // the other calls.
 const MAX_PAUSE = 20;
 
-/** Reads a source piece by piece. */
 interface Reader {
   read(): Promise<{ readonly done?: boolean; readonly value?: unknown }>;
   /** Cancels the source, without waiting for the cancellation. */
   cancel(): unknown;
 }
 
-/** Parameters of {@linkcode Encoder.readBody}. */
 interface BodyOptions {
   readonly place: Place;
   readonly mimeType?: string;
@@ -169,7 +161,6 @@ interface BodyOptions {
   readonly mayBeText?: boolean;
 }
 
-/** Reads and encodes one value. */
 class Encoder {
   readonly #options: EncodeOptions;
   readonly #media: Media[] = [];
@@ -195,7 +186,6 @@ class Encoder {
     if (options.signal.aborted) this.#abort();
   }
 
-  /** Stops the timer and the listener for the end of the call. */
   close(): void {
     this.#options.signal.removeEventListener("abort", this.#abort);
     this.#stopTimer?.();
@@ -322,10 +312,7 @@ class Encoder {
     return await this.readBody(toReader(stream), { place });
   }
 
-  /**
-   * Converts the body of a response according to its media type. If the response is the whole value and its status is
-   * an error, the result is an error.
-   */
+  /** If the response is the whole value and its status is an error, the result is an error. */
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
     const { body, ok, status, statusText, bodyUsed } = response;
@@ -361,10 +348,7 @@ class Encoder {
     return countIndexes(text) <= MAX_INDEXES;
   }
 
-  /**
-   * Reads a stream to its end. Bytes are converted according to their media type, strings are joined, and any other
-   * items become a list.
-   */
+  /** Bytes are converted according to their media type, strings are joined, and any other items become a list. */
   async readBody(reader: Reader, { place, mimeType, mayBeText }: BodyOptions): Promise<unknown> {
     const { path } = place;
     const items: unknown[] = [];
@@ -461,9 +445,6 @@ class Encoder {
 
   readonly #abort = (): void => this.#stop(this.#options.signal.reason);
 
-  /**
-   * Lets other calls run from time to time. Otherwise a source that never waits for I/O would block the other calls.
-   */
   async #pause(): Promise<void> {
     if (performance.now() - this.#lastPause < MAX_PAUSE) return;
     await new Promise((resolve) => setTimeout(resolve));
@@ -510,10 +491,7 @@ class Encoder {
     );
   }
 
-  /**
-   * Converts a list of content blocks, media and texts to content blocks. Returns `undefined` if the list contains any
-   * other item, or only texts.
-   */
+  /** Returns `undefined` if the list has anything but content blocks, media and texts, or has only texts. */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
     const { isContent } = this.#options;
     const blocks = list.flatMap((item): Content[] =>
@@ -579,10 +557,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   }
 }
 
-/**
- * Runs code that belongs to the returned value, such as a getter. If this code throws, the error says which part of the
- * value cannot be sent.
- */
+/** If code of the returned value, such as a getter, throws, the error says which part of the value cannot be sent. */
 function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
@@ -621,10 +596,7 @@ function toUri(name: string): string {
   return `result:${encodeURIComponent(name.slice(0, 200).toWellFormed())}`;
 }
 
-/**
- * Decodes bytes as text, in the charset of the media type. Returns `undefined` if the bytes are invalid in that
- * charset.
- */
+/** Returns `undefined` if the bytes are invalid in the charset of the media type. */
 function toText(bytes: Uint8Array, mimeType: string): string | undefined {
   try {
     const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];

@@ -50,10 +50,7 @@ export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>
 
 /** The definition of an extension's method. */
 export interface ExtensionMethod<P extends Schema = Schema> {
-  /**
-   * Schema of the parameters. The schema must describe an object. The parameters do not contain `_meta`. Defaults to
-   * any object.
-   */
+  /** Schema of the parameters, an object without `_meta`. Defaults to any object. */
   readonly params?: P;
   /**
    * Name of the parameter that HTTP clients repeat in the `Mcp-Name` header, such as `taskId`. If the header is missing
@@ -75,14 +72,9 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 
 /** A notification that clients send and an extension handles. */
 export interface ExtensionNotification<P extends Schema = Schema> {
-  /**
-   * Schema of the parameters. The schema must describe an object. Notifications that do not match the schema are
-   * dropped.
-   */
+  /** Schema of the parameters, an object. Notifications that do not match the schema are dropped. */
   readonly params?: P;
-  /**
-   * Handles the notification. Unexpected errors only go to `observer.fault`, because a notification has no response.
-   */
+  /** Unexpected errors only go to `observer.fault`, because a notification has no response. */
   readonly run: (params: InferParams<P>, ctx: Context, server: ServerHandle | undefined) => void | Promise<void>;
 }
 
@@ -118,10 +110,7 @@ export interface ExtensionListen<F extends Schema = Schema> {
 
 /** Options of an extension. Only `id` is required. */
 export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extends Schemas> {
-  /**
-   * Id with a prefix, such as `com.example/audit`. The prefix is a domain name that you own, with its labels in reverse
-   * order.
-   */
+  /** Id such as `com.example/audit`. The prefix is a domain name that you own, with its labels in reverse order. */
   readonly id: string;
   /** Settings that clients see: a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
@@ -146,10 +135,7 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
    * extension requires only the server to declare the extension. Defaults to `false`.
    */
   readonly undeclared?: boolean;
-  /**
-   * Starts the extension on a server, when the server receives its first request. Can return a function that stops the
-   * extension.
-   */
+  /** Called when a server receives its first request. Can return a function that stops the extension. */
   readonly start?: StartPart;
 }
 
@@ -329,10 +315,7 @@ function toPublished(event: ExtensionEvent, purpose: string): Published {
   return { topic, method, params: copy, handler: handler && toHandlerCall(handler, refuse) };
 }
 
-/**
- * Creates the extension that a handler registers through a layer. Several handlers of a server can register the
- * same extension.
- */
+/** Several handlers of a server can register the same extension through layers. */
 function toRegistered(definition: Definition, place: string): Handler {
   const { id } = definition;
   return { name: id, [INTERNALS]: { feature: extensions, key: `${id} of ${place}`, definition } };
@@ -341,10 +324,7 @@ function toRegistered(definition: Definition, place: string): Handler {
 // Matches an extension id. Ids have the format of prefixed `_meta` keys: a prefix and a name.
 const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
 
-/**
- * Names that an extension's method cannot have: the methods of all protocol revisions, and every name of a
- * notification.
- */
+/** Names that an extension's method cannot have: methods of all protocol revisions, and names of notifications. */
 const METHODS =
   /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
 
@@ -355,7 +335,6 @@ const NOTIFICATIONS =
 /** Keys of the subscription filter that the protocol defines. */
 const KEYS = ["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"];
 
-/** An extension in the registry, without type parameters. */
 interface Definition {
   readonly id: string;
   readonly settings: Params;
@@ -364,7 +343,6 @@ interface Definition {
   readonly listen: ReadonlyMap<string, ListenKey>;
 }
 
-/** A method or notification of an extension. */
 interface Compiling {
   /** Creates the protocol method for one server. */
   readonly compile: (core: FeatureParts, brought: Brought) => Method;
@@ -433,7 +411,6 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
   };
 }
 
-/** The options of a method or notification, without type parameters. */
 interface Form {
   readonly params?: Schema;
   readonly subject?: string;
@@ -442,7 +419,6 @@ interface Form {
   readonly run: (params: never, ctx: Context, server: ServerHandle | undefined) => unknown;
 }
 
-/** The options of a subscription key, without type parameters. */
 interface FormListen {
   readonly filter: Schema;
   readonly grant?: (value: never, ctx: Context, server: ServerHandle | undefined) => unknown;
@@ -450,7 +426,6 @@ interface FormListen {
   readonly load?: ExtensionListen["load"];
 }
 
-/** The extension to which a method belongs. */
 interface Owner {
   readonly id: string;
   readonly sessions?: boolean;
@@ -571,7 +546,6 @@ function toShownKey(key: ListenKey, { isShown }: Brought): ListenKey {
   };
 }
 
-/** The feature that serves all extensions. */
 const extensions: Feature = {
   name: "extensions",
   compile(handlers, core, served) {

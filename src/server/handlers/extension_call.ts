@@ -33,13 +33,11 @@ import { keepBytes } from "../engine/kept_bytes.ts";
 /** Runs the handler, and the inner layers of extensions, with a call. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
-/** A layer of an extension with the step `around`. */
 export interface WrappingLayer extends ExtensionPart {
   readonly around: NonNullable<ExtensionPart["around"]>;
   readonly handler: WrappedHandler;
 }
 
-/** Runs a call within one layer. */
 export async function runWrapped(
   outer: Call,
   layer: WrappingLayer,
@@ -372,7 +370,6 @@ class ExtensionRun {
     });
   }
 
-  /** Whether a question of this request is still unanswered. */
   get #isAsking(): boolean {
     const outer = this.#outer;
     return !!outer && (outer.isAsking || !!outer.asking);

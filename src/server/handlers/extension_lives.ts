@@ -1,6 +1,5 @@
 /**
- * Starts the extensions of a server when it receives its first request, and stops the extensions when the server
- * closes.
+ * Starts the extensions of a server with its first request, and stops the extensions when the server closes.
  */
 import { quote } from "../../core/protocol/errors.ts";
 import { CancelError } from "../call/cancel_error.ts";
@@ -107,7 +106,6 @@ export class ServerLives implements LivesSet {
   }
 }
 
-/** One extension of a server. */
 class LivingExtension {
   readonly life: Life;
   /** `undefined` until the extension first starts. */

@@ -38,16 +38,12 @@ import { type GuardedQuestions, guardQuestions } from "./guarded_questions.ts";
 import { readSyncVerdict } from "../call/verdict.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
-/** The parts of a handler that guards need. */
 export interface Guarded {
   readonly layers?: HandlerLayers;
-  /** Services of the handler. */
   readonly services?: Binding;
-  /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
 }
 
-/** One run of a handler. */
 export interface FilteredRun {
   readonly call: Call;
   readonly core: FeatureParts;
@@ -100,13 +96,11 @@ async function passInput(given: unknown, guards: GuardSteps, ctx: Context<never>
 /** Errors that have passed the output guards, and must not pass the guards again. */
 const guardedErrors = new WeakSet<object>();
 
-/** The output guards and the encoders around one run of a handler. */
 class OutputGuards {
   readonly #guarded: Guarded;
   readonly #run: FilteredRun;
   /** The guards of the handler. They run before the guards of the server. */
   readonly #own: GuardSteps["output"];
-  /** The guards of the server. */
   readonly #outer: GuardSteps["output"];
   /** The context of the handler while the handler runs. Otherwise the call. */
   #ctx: Context<never>;
@@ -136,7 +130,6 @@ class OutputGuards {
     return !this.#own.length && !this.#outer.length;
   }
 
-  /** Runs the handler, encodes its value, and passes it through the guards. */
   async run(returns: (ctx: Context<never>) => unknown, ctx: Context<never>, sending: FilteredResult): Promise<unknown> {
     const { call, core } = this.#run;
     const { encoders = [] } = core;
@@ -235,10 +228,7 @@ class OutputGuards {
     return this.#outer.length ? await pass(own, this.#outer, call) : own;
   }
 
-  /**
-   * Returns the context of a guard. Messages of the guard pass no guards, because a guard that awaits its message would
-   * wait for itself.
-   */
+  /** Messages of a guard pass no guards, because a guard that awaits its message would wait for itself. */
   #toQuiet(ctx: Context<never>): Context<never> {
     const { call } = this.#run;
     const { log, progress } = this.#direct;
@@ -253,10 +243,7 @@ class OutputGuards {
     });
   }
 
-  /**
-   * Runs a function, and passes the text of its errors through the guards. If the client gets only an error id, there
-   * is no text to pass.
-   */
+  /** Passes the text of errors through the guards, unless the client gets only an error id. */
   async guardErrors<T>(ctx: Context<never>, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
@@ -321,7 +308,6 @@ class OutputGuards {
   }
 }
 
-/** Returns the result that guards have left, in the form of a result of the method. */
 function toGuardedResult({ method }: Call, left: unknown): unknown {
   if (method !== "tools/call") return left;
   if (typeof left === "string") return { content: [{ type: "text", text: left }] };
@@ -331,7 +317,6 @@ function toGuardedResult({ method }: Call, left: unknown): unknown {
 const NO_WORDS =
   "Cannot send an error: an output guard returned no message for the error; return a string, a result or the error";
 
-/** Returns the error that a client gets in place of an unexpected error. */
 function toUnexpected(reported: McpError, { method }: Call): Error {
   if (method !== "tools/call") return reported;
   return new ToolError(toFailedText(reported));
@@ -347,7 +332,6 @@ function toError(left: unknown): ToolError {
 // Maximum number of nested levels, equal to the limit of the built-in encoders.
 const MAX_DEPTH = 128;
 
-/** Applies the encoders of the server to one value. */
 class OwnEncoder {
   readonly #encoders: readonly Encoder[];
   /** The values around the value that is being encoded, to detect a value that contains itself. */

@@ -14,19 +14,13 @@ import { EXTENSIONS, GUARD, QUOTA } from "./option_names.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
-  /**
-   * Middleware and layers for all handlers of the group. They run around the handlers' own middleware. The first
-   * middleware is the outermost.
-   */
+  /** Middleware and layers around the handlers' own middleware. The first middleware is the outermost. */
   readonly use?: readonly UseItem[];
   /** Labels that all handlers of the group get in addition to their own labels. */
   readonly tags?: readonly string[];
   /** Words by which `toolSearch` finds all tools of the group, in addition to their own words. Clients do not see them. */
   readonly about?: readonly string[];
-  /**
-   * Decides whether a caller may see and use the group. If a handler has an `allow` too, both functions must allow the
-   * caller.
-   */
+  /** Decides whether a caller may see and use the group. The `allow` of a handler must allow the caller too. */
   readonly allow?: Allow;
 }
 

@@ -10,7 +10,6 @@ import type { OutputPart } from "../visibility/guards.ts";
 /** Maximum number of messages per call that wait for the guards. Further messages are dropped. */
 const MAX_WAITING = 256;
 
-/** Passes a value through the guards. */
 type Pass = (value: unknown, part: OutputPart) => Promise<unknown>;
 
 /**
@@ -50,7 +49,6 @@ function toCheck(params: Params, pass: Pass): () => Promise<Params> {
   };
 }
 
-/** Returns the JSON value that the client gets for `data`. */
 function toData(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(toLoggable(data)) ?? "null");

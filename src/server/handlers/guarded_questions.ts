@@ -10,7 +10,6 @@ import type { SentGuard } from "../call/sent_guard.ts";
 /** Maximum number of questions per call that wait for the guards. Further questions fail. */
 const MAX_WAITING = 256;
 
-/** The questions of a call that pass through the guards. */
 export interface GuardedQuestions extends Pick<SentGuard, "ask"> {
   /**
    * Resolves when the guards have processed all questions, so that questions that are asked together are sent together.
@@ -20,10 +19,7 @@ export interface GuardedQuestions extends Pick<SentGuard, "ask"> {
   untilChecked(): Promise<void>;
 }
 
-/**
- * Passes questions of a call through the guards. The questions can come from the handler, its services and its
- * middleware, and from a server to which the handler forwards its request.
- */
+/** Passes questions of the handler, its services, its middleware, and a server to which it forwards its request. */
 export function guardQuestions(call: Call, pass: (params: unknown) => Promise<unknown>): GuardedQuestions {
   const waiting = new Set<Promise<unknown>>();
   let refused: readonly [error: unknown] | undefined;
@@ -59,11 +55,7 @@ export function guardQuestions(call: Call, pass: (params: unknown) => Promise<un
 /** The members without which a question is not valid. */
 const REQUIRED: readonly string[] = ["message", "mode", "url", "requestedSchema", "messages", "maxTokens"];
 
-/**
- * Reads the params that the guards returned.
- *
- * @throws {TypeError} if they are not the params of the same kind of question.
- */
+/** @throws {TypeError} if `left` is not the params of the same kind of question. */
 function readParams(left: unknown, { params }: Question): Params {
   const refuse = (state: string) =>
     new TypeError(

@@ -15,7 +15,6 @@ import type { HandlerInfo, LayeredHandler } from "../engine/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../visibility/feature.ts";
 import type { AnySteps, Bound, With } from "./bound_layer.ts";
 
-/** The options that layers read or extend, without steps. */
 export interface CompiledOptions {
   readonly name?: string;
   readonly uri?: string;
@@ -32,7 +31,6 @@ export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
   return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about, annotations: toFrozen(about.annotations) };
 }
 
-/** The layers and middleware of a handler. */
 export interface Layered {
   readonly handler: HandlerInfo;
   readonly items: readonly (Middleware | Bound)[];
@@ -41,7 +39,6 @@ export interface Layered {
   readonly runs: readonly With<"run">[];
 }
 
-/** Returns what layers add to a handler without a step around it. */
 export function describeLayers(
   { requires = [], run, read = run }: CompiledOptions,
   layered: Layered,
@@ -59,7 +56,6 @@ export function describeLayers(
   };
 }
 
-/** Returns the metadata of a handler with the members from its layers. */
 export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly Bound[]): Meta | undefined {
   const owners = new Map<string, string>();
   const all: Record<string, unknown> = {};
@@ -78,7 +74,6 @@ export function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly
   return owners.size ? { ...all, ..._meta } : _meta;
 }
 
-/** See {@linkcode HandlerLayers.verify}. */
 function verify({ handler, layers }: Layered, handlers: readonly Handler[], name: string): void {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const listOf = (feature: string) =>

@@ -3,7 +3,6 @@
  * value.
  */
 
-/** The names and values of the hidden arguments of calls. */
 const hidden = new WeakMap<object, (readonly [name: string, value: unknown])[]>();
 
 /** Adds the hidden arguments of a call. A handler that was changed twice adds them twice. */
@@ -11,7 +10,6 @@ export function addHidden(call: object, values: readonly (readonly [name: string
   hidden.set(call, [...hidden.get(call) ?? [], ...values]);
 }
 
-/** Returns the hidden arguments of a call. Returns `undefined` if there are none. */
 export function readHidden(call: object): readonly unknown[] | undefined {
   return hidden.get(call);
 }

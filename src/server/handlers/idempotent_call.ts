@@ -15,7 +15,6 @@ import { Claims, type Fingerprint, type Returned } from "./claims.ts";
 import { readHidden } from "./hidden_values.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
-/** Runs a call, or returns the result of the first call with the same key. */
 export async function runIdempotent(
   tool: IdempotentTool,
   invoke: Callable["invoke"],

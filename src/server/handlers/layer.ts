@@ -80,7 +80,6 @@ export function layer<Input = unknown, Services = NoServices, State = undefined,
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
-/** Creates a layer of an extension. */
 export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "name">): Layer {
   const { id } = extension;
   return Object.assign(() => ({ name: id, ...steps }), { [INTERNALS]: { apply, extension } });
@@ -128,7 +127,6 @@ const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break",
 /** The members that belong to a step. */
 const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["rank", "run"]] as const;
 
-/** The steps that only tools have. */
 const OF_TOOLS = ["key", "run"] as const;
 
 /** The steps that a method of an extension has, and the steps that also stand around a completion. */
@@ -251,7 +249,6 @@ function applyToHandler(options: Options, applied: Layered): Options {
   };
 }
 
-/** Returns the steps around the completion of a prompt or template. */
 function toCompletion({ handler, items }: Layered): HandlerLayers["completion"] {
   const { key: place } = handler;
   const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
@@ -375,14 +372,12 @@ function wrapRun(run: Run, all: readonly With<"run">[]): Run {
   };
 }
 
-/** The parts from which a {@linkcode StepRun} is made. */
 interface RunParts extends CallParts {
   readonly input: never;
   readonly ctx: Context<never>;
   readonly watched: Watched;
 }
 
-/** See {@linkcode LayerRun}. */
 class StepRun extends StepCall implements LayerRun<never, never, never> {
   readonly #parts: RunParts;
 
@@ -418,7 +413,6 @@ class StepRun extends StepCall implements LayerRun<never, never, never> {
   }
 }
 
-/** The client that is charged for a value, and its server. */
 interface KeptFor {
   readonly account: Account;
   readonly core: FeatureParts;

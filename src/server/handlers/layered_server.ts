@@ -7,7 +7,6 @@ import { type LayeredHandlers, type LayeredOptions, withoutExtensions } from "..
 
 type Layers = NonNullable<LayeredOptions["use"]>;
 
-/** See {@linkcode LayeredHandlers}. */
 export class ServedHandlers implements LayeredHandlers {
   readonly #layers: Layers;
   readonly first: readonly Handler[];

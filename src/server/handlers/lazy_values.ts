@@ -5,10 +5,8 @@
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { FilteredRun, Guarded } from "./filters.ts";
 
-/** Loads the code for guards, encoders and `forCaller`. */
 export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
 
-/** Runs a handler within its guards and encoders. */
 export async function runGuarded(guarded: Guarded, run: FilteredRun): Promise<Result> {
   return await (await loadValues()).runFiltered(guarded, run);
 }

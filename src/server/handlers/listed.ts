@@ -31,7 +31,6 @@ const ADDED: readonly string[] = [
   ...["subscribe", "unsubscribe", "ttlMs", "cacheScope"],
 ];
 
-/** Returns the options that a kind of handler has in addition to an entry. */
 function toAdded({ names, hints = {}, elsewhere }: KnownOptions): KnownOptions {
   const isAdded = (name: string) => ADDED.includes(name);
   const others = Object.keys(names).filter((name) => !isAdded(name));
@@ -90,7 +89,6 @@ export const lazySkipped: LazyModule<typeof import("./skipped.ts")> = /* @__PURE
   import("./skipped.ts")
 );
 
-/** The feature of handlers that cannot be served. It reports the reasons. */
 const skipped: Feature = {
   name: "skipped",
   compile(handlers, core) {

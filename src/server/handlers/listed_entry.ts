@@ -22,7 +22,6 @@ export interface FromGiven {
   readonly known: KnownOptions;
 }
 
-/** An entry that cannot be served. */
 export interface Skipped extends Pick<FromGiven, "kind" | "listed" | "key"> {
   /** The error that the factory has thrown. `undefined` if the entry has no name, or is too deep. */
   readonly error?: unknown;

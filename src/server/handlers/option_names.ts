@@ -41,13 +41,10 @@ export const HANDLER_HINTS = {
   describeError: "mapError",
 } as const;
 
-/** The remedy for limits among the options of a handler, a group or a server. */
 export const QUOTA = "quota is a layer: use: [quota(…)]";
 
-/** The remedy for guards among the options of a handler, a group or a server. */
 export const GUARD = "guard is a layer: use: [guard(…)]";
 
-/** The remedy for `extensions` among the options of a handler or a group. */
 export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
 
 /** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */

@@ -105,15 +105,9 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly _meta?: Meta;
   /** Middleware and layers around this prompt. The first middleware is the outermost. */
   readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
-  /**
-   * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
-   * validated.
-   */
+  /** Services that `run`, `complete` and `allow` use, keyed by name. Created after the arguments are validated. */
   readonly services?: S;
-  /**
-   * Describes an unexpected error of this prompt. If this function is missing or returns `undefined`, the server's
-   * `mapError` describes the error.
-   */
+  /** Describes an unexpected error. Defaults to the server's `mapError`, also if the function returns `undefined`. */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
@@ -248,7 +242,6 @@ export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
   },
 });
 
-/** The option of a prompt that comes from elsewhere. */
 interface Elsewhere {
   readonly [LISTED]?: ListedParts;
 }
@@ -258,7 +251,6 @@ function toListedArguments(given: unknown): readonly Argument[] {
   return (Array.isArray(given) ? given.filter((each) => typeof Object(each).name === "string") : []) as Argument[];
 }
 
-/** A schema for the arguments of prompts of other servers. */
 const anyText: StandardSchema<Readonly<Record<string, string>>> = {
   "~standard": {
     version: 1,
@@ -296,7 +288,6 @@ function makePrompt<
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
-/** A prompt in the registry, without type parameters, because its schema validates the arguments at runtime. */
 interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
@@ -344,7 +335,6 @@ function define<I extends Schema, S extends Services>(
   };
 }
 
-/** The feature that serves all prompts. */
 export const prompts: Feature = {
   name: "prompts",
   compile: (handlers, core) => compileNamed<Definition>(PROMPTS, handlers, core),

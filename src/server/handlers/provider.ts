@@ -134,7 +134,6 @@ export interface PromptPage {
   readonly nextCursor?: string;
 }
 
-/** The kind of handlers that a provider finds. */
 interface Kind {
   readonly name: "tool" | "prompt";
   readonly list: "tools" | "prompts";
@@ -228,7 +227,6 @@ export function promptProvider<S extends Services = NoServices>(
   return makeProvider(options as Form, PROMPT); // The cast is safe, because the form has no type parameters.
 }
 
-/** The options of both kinds of providers, without type parameters. */
 interface Form
   extends Omit<ToolProviderOptions, "services" | "allow" | "list" | "find">, Pick<GroupedOptions, typeof ADDED> {
   readonly services?: Services;
@@ -237,13 +235,11 @@ interface Form
   readonly find: (name: string, ctx: Context<never>, server: ServerHandle | undefined) => unknown;
 }
 
-/** A provider in the registry. */
 interface Definition {
   /** Name for messages, such as `tool provider "github"`. */
   readonly place: string;
   readonly kind: Kind;
   readonly key: string;
-  /** Decides whether the provider exists for a caller. */
   readonly allow?: BoundAllow;
   readonly mapError?: MapError;
   /** Text with which all names begin, such as `notes_` in the group `notes`. */
@@ -303,7 +299,6 @@ function makeProvider(given: Form, kind: Kind, base?: string): Handler {
   return withInternals({ name, allow, tags }, { ...internals, definition, also, remake, provide });
 }
 
-/** Returns the function that puts the options of a provider and its groups around a handler. */
 function toChange({ use = [], tags = [], [ADDED]: add }: Form, prefix: string): Definition["change"] {
   return (handler) => {
     const { [INTERNALS]: internals } = handler;
@@ -339,14 +334,12 @@ interface Parts {
   readonly names: ReadonlySet<string>;
 }
 
-/** A page that is being listed. */
 interface Listing {
   /** The names that are already on the page. */
   readonly names: Set<unknown>;
   readonly call: Call;
 }
 
-/** A provider of one server. */
 class ServedProvider implements Source {
   readonly key: string;
   readonly mapError?: MapError;
@@ -355,7 +348,6 @@ class ServedProvider implements Source {
   readonly #definition: Definition;
   /** The functions that have returned an entry that is JSON. Most providers list the same handlers each time. */
   readonly #checked = new WeakSet<Entry["wire"]>();
-  /** The problems that were reported. */
   readonly #problems: Set<string>;
   /** The handlers with the options of the provider, by found handler. */
   readonly #changed = new WeakMap<Handler, Handler>();
@@ -372,7 +364,6 @@ class ServedProvider implements Source {
     this.#problems = parts.core.state.slot(definition, () => new Set());
   }
 
-  /** Returns the handler of a name for the caller, or `undefined` if there is none. */
   async find(name: string, call: Call): Promise<Handler | undefined> {
     const { core } = this.#parts;
     const { prefix, place, kind, find } = this.#definition;
@@ -519,7 +510,6 @@ function split(...[handlers, core, all, rule]: Parameters<Provide>) {
   return { own, kind, names, providers };
 }
 
-/** Returns the handler of the first provider that has one. */
 async function findIn(
   providers: readonly ServedProvider[],
   name: string,
@@ -531,12 +521,10 @@ async function findIn(
   }
 }
 
-/** See {@linkcode Provide}. */
 const provide: Provide = (handlers, core, all, rule): Compiled => {
   const { own, kind: { feature, list, method }, names, providers } = split(handlers, core, all, rule);
   const { capabilities, methods } = feature.compile(own, core, all);
   const ofOwn = methods[method];
-  /** The methods that run found handlers. */
   const compiled = new WeakMap<Handler, Compiled["methods"][string]>();
   const find = async (call: Call): Promise<Runner> => {
     const { name } = call.params;
@@ -566,7 +554,6 @@ function toRestricted(handler: Handler): Handler {
   return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
 }
 
-/** Completes the arguments of the prompts that providers find. */
 const provideCompletions: Provide = (handlers, core, all, rule): Compiled => {
   const { own, names, providers } = split(handlers, core, all, rule);
   if (!core.can.completions) return completions.compile(own, core, all);

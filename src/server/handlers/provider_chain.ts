@@ -50,7 +50,6 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
   };
 }
 
-/** What applies to all runners of a chain. */
 interface Chain {
   readonly core: FeatureParts;
   /** Whether one of the providers of the scheme is not for all callers. */

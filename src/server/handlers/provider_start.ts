@@ -7,7 +7,6 @@ import type { Life } from "../engine/extension.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
 import { createLife } from "./watcher.ts";
 
-/** A provider with a `start` function. */
 export interface StartedProvider {
   /** The `life` of the provider's handler. A server starts and stops it with the handler. */
   readonly life: Life;
@@ -20,10 +19,7 @@ export interface StartedProvider {
   ): (first: First, ctx: C) => R | Promise<R>;
 }
 
-/**
- * Starts a provider of any kind. `name` is the kind and name of the provider, such as `resource provider "repo:"`, and
- * unique in a server.
- */
+/** `name` is the kind and name of the provider, such as `resource provider "repo:"`, and is unique in a server. */
 export function startProvider(name: string, start: StartPart): StartedProvider {
   return {
     life: createLife({ id: name, name, start, keys: new Map() }),

@@ -70,10 +70,7 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly mimeType?: string;
   /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
-  /**
-   * Describes an unexpected error of this resource. If this function is missing or returns `undefined`, the server's
-   * `mapError` describes the error.
-   */
+  /** Describes an unexpected error. Defaults to the server's `mapError`, also if the function returns `undefined`. */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
@@ -123,10 +120,7 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/**
- * The type of the variables that a template's `read` gets: the output type of `variables`, or strings if there is no
- * `variables`.
- */
+/** Type of the variables that a template's `read` gets: the output type of `variables`, or else strings. */
 export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
   // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
   [P] extends [undefined] ? TemplateVariables<U>
@@ -304,10 +298,7 @@ export type ResourceOf<
     & Typed<{ readonly kind: "template"; readonly name: U }>
   : FixedResource<ServiceValues<S>>;
 
-/**
- * Type of a URI template. Give this type to a template that is not a literal. Otherwise TypeScript treats the template
- * as a fixed URI.
- */
+/** Type of a URI template. Without this type, TypeScript treats a template that is not a literal as a fixed URI. */
 export type TemplateText = `${string}{${string}}${string}`;
 
 /** A resource, a template or a provider for `handlers`. Tests can call `read` directly. */
@@ -419,7 +410,6 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
   },
 });
 
-/** Creates a resource or template of another server. */
 function toListedResource<S>({ complete = {}, ...form }: Form<string>, isTemplate: boolean): Resource<string, S> {
   const defined = define(form, isTemplate);
   const { definition: { key, match, scopes, variables: names, allow, layers }, services } = defined;
@@ -485,7 +475,6 @@ export function resourceProvider<S extends Services = NoServices>(
   return toResource(form, define<string>(started, false), { remake, life: provider?.life });
 }
 
-/** The parts that differ between fixed resources, templates and providers. */
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];
@@ -513,7 +502,6 @@ function toResource<Input, S>(
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
-/** Options of any kind, without type parameters. */
 interface Form<Input>
   extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly [LISTED]?: ListedParts;
@@ -540,7 +528,6 @@ type ListedResources = readonly ResourceEntry[] | ResourcePage;
 
 interface Defined {
   readonly definition: Definition;
-  /** URI template, if any. */
   readonly template?: UriTemplate;
   readonly services?: Binding;
 }
@@ -620,11 +607,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   return { definition, template: isTemplate ? template : undefined, services };
 }
 
-/**
- * Validates the options of a resource.
- *
- * @throws {TypeError} if an option is invalid.
- */
+/** @throws {TypeError} if an option is invalid. */
 function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: string): void {
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
@@ -646,7 +629,6 @@ function toProviderId(key: string, name: string): string {
   return `resource ${JSON.stringify(key)} of ${quote(name)}`;
 }
 
-/** Returns a function that converts and checks the variables of a template. */
 function toConverter(variables: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(variables, { use: "input", place });
   return async (matched) => {

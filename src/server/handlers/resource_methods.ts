@@ -40,7 +40,6 @@ export interface ResourcePage {
   readonly nextCursor?: string;
 }
 
-/** A resource in the registry. */
 export interface Definition extends Callable {
   /** Distinguishes a provider from other providers of its scheme. */
   readonly id?: string;
@@ -48,14 +47,10 @@ export interface Definition extends Callable {
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
-  /**
-   * Matches a URI. Returns the variables for a template, otherwise the URI itself. Returns `undefined` if the URI does
-   * not match.
-   */
+  /** Returns the variables for a template, otherwise the URI. Returns `undefined` if the URI does not match. */
   readonly match: (uri: string) => unknown;
   /** Converts and checks the variables that `match` returned. */
   readonly convert?: (matched: unknown) => Promise<Checked>;
-  /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
@@ -69,7 +64,6 @@ export function refuseVariables(_problem: string, { params: { uri } }: Call): ne
   throw McpError.resourceNotFound(String(uri));
 }
 
-/** The feature that serves all resources. */
 export const resources: Feature = {
   name: "resources",
   compile(handlers, core) {
@@ -183,7 +177,6 @@ function joinHooks(patterns: readonly Definition[]): ReadonlyMap<string, Subscri
   }));
 }
 
-/** A resource whose URI or template matches the URI of a call. */
 interface Found {
   readonly definition: Definition;
   readonly allow?: Allow;

@@ -30,7 +30,6 @@ export interface Around {
   readonly around: readonly Middleware[];
 }
 
-/** Returns the function that puts the steps of all layers around a runner. */
 export function toApply(layers: readonly Bound[], { options, place, around }: Around): Apply {
   const limits = layers.filter((bound): bound is With<"limit"> => !!bound.steps.limit);
   const enters = layers.filter((bound): bound is With<"enter"> => !!bound.steps.enter);
@@ -68,7 +67,6 @@ function withResult(inner: Runner["run"], bound: With<"result">): Runner["run"] 
   };
 }
 
-/** The result that a layer has received, and the layer. */
 interface Received {
   readonly result?: Result;
   readonly call: Call;
@@ -84,7 +82,6 @@ function toChecked(
   return lazyWireCheck.load().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
 }
 
-/** Returns the function that asks a layer, and then the inner layers, whether a call may run. */
 function withLimit(inner: Runner["check"], bound: With<"limit">): Runner["check"] {
   return (call) => {
     // The call may have been cancelled while an outer layer decided.
@@ -118,7 +115,6 @@ function requireNothing(returned: unknown, { steps: { name } }: Bound): void {
 /** Passes a call on to inner steps and to the handler. `end` belongs to the innermost layer that the call has entered. */
 type Pass = (call: Call, end?: HandlerEnd) => Result | Promise<Result>;
 
-/** What is inside of a step around a call. */
 interface Inside {
   readonly next: Pass;
   readonly end?: HandlerEnd;
@@ -140,7 +136,7 @@ function toWithin(outers: readonly Outer[], runner: Runner, timeoutMs: number | 
 
 /** The code for layers of extensions. It is loaded when a client first calls a handler with such a layer. */
 const lazyExtensionCall = /* @__PURE__ */ new LazyModule(() => import("./extension_call.ts"));
-/** Returns the steps of layers of extensions around the call of the handler at `place`. */
+
 function toExtended(layers: readonly Bound[], options: CompiledOptions, place: string): readonly Outer[] {
   const handler = toWrappedHandler(options, place);
   return layers.flatMap(({ layer: { [INTERNALS]: { extension } } }): Outer[] => {
@@ -196,7 +192,6 @@ function toEntering(bound: With<"enter">): Outer {
   };
 }
 
-/** See {@linkcode LayerEntry}. */
 class StepEntry extends StepCall implements LayerEntry<never> {
   readonly ended: Promise<void>;
 

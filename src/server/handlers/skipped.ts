@@ -20,7 +20,6 @@ export function report(handlers: readonly Handler[], core: FeatureParts): void {
   core.report(new TypeError(`${describeSkipped(first)}${more}`, { cause: first.error }));
 }
 
-/** Says why an entry cannot be served. */
 export function describeSkipped({ kind, listed, key = "name", error }: Skipped): string {
   const name: unknown = Object(listed)[key];
   const place = typeof name === "string" ? `${kind} ${quote(name)} of another server` : `a ${kind} of another server`;

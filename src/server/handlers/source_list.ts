@@ -13,7 +13,6 @@ import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import { attempt } from "./attempt.ts";
 
-/** The part of a source to read. */
 export interface SourceRange {
   /** Cursor of the source. `undefined` for its first page. */
   readonly cursor: string | undefined;
@@ -30,7 +29,6 @@ export interface SourcePage {
   readonly nextCursor?: string;
 }
 
-/** A template or provider that lists entries. */
 export interface Source {
   readonly key: string;
   /** Name of the source in reports of errors. Defaults to the key. */
@@ -40,7 +38,6 @@ export interface Source {
   list(call: Call, range: SourceRange): Promise<SourcePage>;
 }
 
-/** The registered entries of a list, and the sources of the other entries. */
 export interface ListParts {
   readonly fixed: readonly Entry[];
   readonly sources: readonly Source[];
@@ -98,7 +95,6 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
 }
 
-/** The place at which a page begins. */
 export interface PageStart {
   /** The cursor for `list`. `undefined` for its first page. */
   readonly own: string | undefined;
@@ -122,7 +118,6 @@ interface Listed {
 /** The array of which a handler reads the pages, by the call of the handler. */
 const listing = new WeakMap<Call, Listed>();
 
-/** A page of a source to read, for {@linkcode callList}. */
 export interface ListUse {
   readonly source: object;
   readonly start: PageStart;
@@ -148,7 +143,6 @@ export async function callList(
   return listed;
 }
 
-/** The page to read from the return value of `list`, for {@linkcode readPage}. */
 export interface PageOptions {
   /** The list, such as `tools`. */
   readonly list: string;

@@ -150,15 +150,9 @@ export interface ToolOptions<
   readonly _meta?: Meta;
   /** Middleware and layers around this tool. The first middleware is the outermost. */
   readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
-  /**
-   * Services that `run`, `allow` and the layers use, keyed by name. The services are created after the input is
-   * validated.
-   */
+  /** Services that `run`, `allow` and the layers use, keyed by name. Created after the input is validated. */
   readonly services?: S;
-  /**
-   * Describes an unexpected error of this tool. If this function is missing or returns `undefined`, the server's
-   * `mapError` describes the error.
-   */
+  /** Describes an unexpected error. Defaults to the server's `mapError`, also if the function returns `undefined`. */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
@@ -268,9 +262,7 @@ export interface Tool<Name extends string = string, Input = never, Output = unkn
   readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
 
-/**
- * The type of a tool's structured content, as inferred from the output schema. `unknown` if the tool has no output schema.
- */
+/** Type of a tool's structured content, from the output schema. `unknown` if the tool has no output schema. */
 export type OutputOf<O extends Schema> = Schema extends O ? unknown
   : unknown extends Infer<O> ? NonNullable<unknown> | null
   : Infer<O>;
@@ -319,10 +311,7 @@ export type RunListed<S extends Services = NoServices> = ToolOptions<
   S
 >["run"];
 
-/**
- * The options that `tool.from` and `prompt.from` take in addition to the entry of a list. `Input` is the type of the
- * arguments.
- */
+/** Options of `tool.from` and `prompt.from` besides the entry of a list. `Input` is the type of the arguments. */
 export type ListedOptions<Input, S extends Services = NoServices> =
   & Pick<ToolOptions<Schema, Schema, S>, "services" | "mapError" | "tags" | "allow" | "scopes" | "requires">
   & {
@@ -392,12 +381,10 @@ function makeTool<
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
-/** The option of a tool that comes from elsewhere. */
 interface Elsewhere extends Pick<GroupedOptions, typeof ABOUT> {
   readonly [LISTED]?: ListedParts;
 }
 
-/** A tool in the registry, without type parameters, because its schemas validate the values at runtime. */
 export interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
@@ -496,7 +483,6 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   return headers.length ? headers : undefined;
 }
 
-/** The feature that serves all tools. */
 export const tools: Feature = {
   name: "tools",
   compile: (handlers, core) => compileNamed(TOOLS, handlers, core),
@@ -546,10 +532,7 @@ function refuse(problem: string, { params: { name } }: Call): Result {
   return toErrorText(`Cannot call ${name}: ${problem}`);
 }
 
-/**
- * Returns a result that describes the error to the model. Throws the error again if the client must get a protocol
- * error instead.
- */
+/** Describes the error to the model. Throws the error again if the client must get a protocol error instead. */
 function toFailed(
   { key, mapError }: Definition,
   call: Call,

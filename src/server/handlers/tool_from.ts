@@ -8,10 +8,7 @@ import type { StandardSchema } from "../../core/schema/schema.ts";
 import { FOREIGN } from "../../core/schema/schema_compiler.ts";
 import { LISTED } from "../../core/internals.ts";
 
-/**
- * Returns the options of a tool with the members that another server lists, whose types `fromListed` has checked. The
- * other server validates the arguments and the result.
- */
+/** `fromListed` has checked the types of the members. The other server validates the arguments and the result. */
 export function toToolOptions<R, A extends readonly unknown[]>(
   given: Params & { readonly name: string },
   run: (...given: A) => R | Promise<R>,

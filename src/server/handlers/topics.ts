@@ -9,7 +9,6 @@ import type { Clock } from "../../core/timers.ts";
 import { Subscribers, type SubscriptionHooks } from "../visibility/subscribers.ts";
 import { type Deliver, WatchedTopic } from "./watched_topic.ts";
 
-/** The parts of a server that {@linkcode Topics} needs. */
 export interface TopicHost {
   readonly core: Reporter & { readonly ticker: { readonly clock: Clock } };
   readonly server: ChangeNotifier;
@@ -24,7 +23,6 @@ type Watch = (topic: string, ctx: Context) => Awaitable<(() => unknown) | void>;
 /** Returns the current notification of a topic, or `undefined` if there is none. */
 type Load = (topic: string, ctx: Context) => Promise<Published | undefined>;
 
-/** The functions of an extension for the topics of one key. */
 interface KeyParts {
   readonly watch?: Watch;
   readonly load?: Load;
@@ -42,14 +40,12 @@ export class Topics {
   /** The topics with subscribers whose extension has `watch` or `load`. */
   readonly #watched = new Map<string, WatchedTopic>();
 
-  /** `keys` contains the functions of the extension for each key. */
   constructor({ core, server }: TopicHost, keys: ReadonlyMap<string, KeyParts>) {
     this.#core = core;
     this.#subscribers = new Subscribers(core, server);
     this.#hooks = new Map([...keys].map(([key, parts]) => [key, this.#toHooks(key, parts)]));
   }
 
-  /** Whether any topic has a subscriber. */
   get isUsed(): boolean {
     return this.#listeners.size > 0;
   }
@@ -62,7 +58,6 @@ export class Topics {
     };
   }
 
-  /** Notifies the subscribers of a topic. */
   publish(key: string, published: Published): void {
     const name = toName(key, published.topic);
     this.#watched.get(name)?.overtake(published);
@@ -74,7 +69,6 @@ export class Topics {
     this.#watched.get(toName(key, topic))?.load();
   }
 
-  /** Loads the current notifications of all topics. */
   loadAll(): void {
     for (const watched of this.#watched.values()) watched.load();
   }

@@ -232,13 +232,11 @@ export function transform(handler: Handler, changes: Changes): Handler {
 
 type ArgumentValue = NonNullable<ArgumentChange["value"]> | null;
 
-/** The changes of any kind of handler, without type parameters. */
 interface Changes extends Pick<ResourceChanges<never, never>, "name" | "title" | "description" | "deprecated"> {
   readonly input?: Readonly<Record<string, ArgumentChange | undefined>>;
   readonly run?: (input: never, ctx: Context<never>, next: (input?: unknown) => Promise<unknown>) => unknown;
 }
 
-/** The options of any kind of handler, without type parameters. */
 interface Own {
   readonly [LISTED]?: ListedParts;
   readonly name: string;
@@ -254,7 +252,6 @@ interface Own {
 
 type Run = (input: unknown, ctx: Context<never>) => unknown;
 
-/** Returns the options of a handler with the changes. */
 function change<O extends GroupedOptions>(options: O, changes: Changes, table: Table | undefined): O {
   const own = options as unknown as Own; // The cast is safe, because all kinds of handlers have these options.
   const { run, deprecated } = changes;
@@ -285,7 +282,6 @@ function describe(
   return { title: changes.title ?? title, description: sentence && text ? `${sentence} ${text}` : sentence ?? text };
 }
 
-/** Returns a `forCaller` whose variants have the changes. */
 function toVariant(
   forCaller: NonNullable<Own["forCaller"]>,
   changes: Changes,
@@ -305,7 +301,6 @@ function toVariant(
   };
 }
 
-/** Notes in the report of a call that its handler is deprecated. */
 function noteDeprecated({ observed }: Pick<Call, "observed">): void {
   if (observed) observed.deprecated = true;
 }
@@ -326,7 +321,6 @@ interface TableOptions {
   readonly isDeprecated: boolean;
 }
 
-/** The changes of the arguments of a handler. */
 class Table {
   readonly #options: TableOptions;
   readonly #changes: ReadonlyMap<string, ArgumentChange>;
@@ -363,7 +357,6 @@ class Table {
     }
   }
 
-  /** Returns the options of a tool or prompt whose arguments are changed. */
   apply({ input, complete, [LISTED]: listed }: Own): Partial<Own> {
     const { inputs } = this.#options;
     const changed = input === undefined ? undefined : this.changeSchema(input);
@@ -489,7 +482,6 @@ class Table {
     );
   }
 
-  /** Returns the JSON Schema of the changed arguments. */
   #changeJson(given: JsonSchema): JsonSchema {
     if (!this.#changes.size) return given;
     const root = inlineRoot(gatherDefs(given));
@@ -598,7 +590,6 @@ function isJson(value: unknown): boolean {
   }
 }
 
-/** The schema that is being changed. */
 interface Changing {
   readonly root: JsonSchema;
   /** Names of all arguments that were found. */

@@ -25,13 +25,11 @@ const OPTIONS: KnownOptions<keyof ToolVariant> = {
   names: { title: "text", description: "text", input: true, annotations: true },
 };
 
-/** The options of a tool with variants. */
 interface Varying {
   readonly name: string;
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
 }
 
-/** The call for which a variant is created, and the functions that create the variant. */
 export interface VariantCall<Options, Definition> {
   readonly call: Call;
   readonly core: FeatureParts;
@@ -39,9 +37,7 @@ export interface VariantCall<Options, Definition> {
   readonly define: (options: Options, services: Binding | undefined) => Definition;
 }
 
-/**
- * Returns the definition of a tool for one caller. Returns `undefined` if `forCaller` fails, after reporting its error.
- */
+/** Returns `undefined` if `forCaller` fails, after reporting its error. */
 export async function toVariant<Options extends Varying, Definition extends { readonly allow?: Allow }>(
   { forCaller, ...options }: Options,
   { call, core, services, define }: VariantCall<Omit<Options, "forCaller">, Definition>,

@@ -11,7 +11,6 @@ import type { Awaitable } from "../engine/store.ts";
 /** Called with each notification of a topic. */
 export type Deliver = (published: Published) => void;
 
-/** The functions of an extension for one topic, and the parts of its server. */
 export interface WatchedParts {
   /** Key in the filter of `subscriptions/listen`, for error messages. */
   readonly key: string;
@@ -23,7 +22,6 @@ export interface WatchedParts {
   readonly report: (error: unknown) => void;
 }
 
-/** The subscribers that wait for the current notification of a topic. */
 interface Waiting {
   readonly isForAll: boolean;
   readonly newcomers: ReadonlySet<Deliver>;

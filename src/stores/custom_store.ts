@@ -59,7 +59,6 @@ export interface StoreOptions {
   readonly leaseMs?: number;
 }
 
-/** The names of all store options. */
 export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
   names: {
     timeoutMs: true,
@@ -96,11 +95,7 @@ export function customStore(
   return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false, clock });
 }
 
-/**
- * Checks the function that connects to an engine, under its name. `example` is a correct call.
- *
- * @throws {TypeError} if the value is not a function.
- */
+/** @throws {TypeError} if the value is not a function. The message contains its name, and `example`, a correct call. */
 export function requireConnect(named: Readonly<Record<string, unknown>>, example: string): void {
   const [[name, connect]] = Object.entries(named);
   if (typeof connect === "function") return;
@@ -134,7 +129,6 @@ const DEFAULTS = {
   leaseMs: 5000,
 };
 
-/** Facts about a store's engine. */
 export interface EngineInfo {
   /** Whether other processes can use the same engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
@@ -152,7 +146,6 @@ export class CustomStore extends UserView implements Store {
   readonly #parts: StoreParts;
   readonly #isShared: boolean;
   #closed?: Promise<void>;
-  /** The state of each server that uses the store. */
   readonly #users: Set<InstanceState>;
   readonly #outages = new WeakMap<Observer, OutageReport>();
 

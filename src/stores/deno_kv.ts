@@ -97,19 +97,13 @@ const PART_BYTES = 60_000;
 const COMMIT_PARTS = 10;
 /** Maximum number of keys per call of `getMany` in Deno KV. */
 const READ_KEYS = 10;
-/**
- * Maximum number of log entries that one commit removes. An entry has up to 20 keys, and Deno KV allows 1,000 changes
- * per commit.
- */
+/** Maximum number of log entries that a commit removes: an entry has up to 20 keys, and a commit 1,000 changes. */
 const DROPPED = 20;
 /** Maximum number of keys that one commit of `#clear` deletes. */
 const CLEARED = 500;
 /** Milliseconds between two checks for new log entries while the store listens. */
 const LOOK_MS = 50;
-/**
- * Time to live, in milliseconds, of the record that announces a new entry to other processes. The processes must read
- * the record within this time.
- */
+/** Milliseconds within which other processes must read the record of a new entry, before the record expires. */
 const RING_MS = 10_000;
 /**
  * Maximum milliseconds between the timestamp of such a record and the time at which other processes can read the
@@ -121,10 +115,7 @@ const LATE_MS = 500;
  * and its removal, because a process may still be reading the log.
  */
 const SWEEP_MS = 60_000;
-/**
- * Milliseconds by which Deno KV keeps a value longer than its time to live. The engine ignores a value after its `due`
- * time.
- */
+/** Milliseconds for which Deno KV keeps a value after its `due` time. The engine ignores such a value. */
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
@@ -136,7 +127,6 @@ type Stored = { readonly text: string } | { readonly parts: number; readonly nam
 
 type ValueRecord = Stored & { readonly version: string; readonly due: number };
 
-/** The state of a log. */
 interface LogRecord {
   /** Id of the oldest entry that is still stored. Entries with an id below `first` are not read any more. */
   readonly oldest: number;
@@ -148,7 +138,6 @@ interface LogRecord {
 
 const NEW_LOG = { oldest: 1, first: 1, last: 0 };
 
-/** A log entry. */
 type EntryRecord = Stored & { readonly token: string };
 
 /** Names parts to which no value and no entry refers yet. The commit of the value or the entry removes the record. */
@@ -169,7 +158,6 @@ interface Written {
 
 interface PartOptions {
   readonly signal: AbortSignal;
-  /** Beginning of the keys of the parts. */
   readonly to: DenoKvKey;
   /** Milliseconds after which Deno KV can remove the parts. `undefined` for parts that do not expire. */
   readonly expireIn?: number;
@@ -190,7 +178,6 @@ async function identify(kv: DenoKv): Promise<unknown> {
   return (await kv.get(FILE)).value;
 }
 
-/** An engine that uses one connection to the database. */
 class DenoKvEngine implements StoreEngine {
   readonly #kv: DenoKv;
   readonly #file: FileWatch<DenoKv>;
@@ -322,9 +309,7 @@ class DenoKvEngine implements StoreEngine {
       const from = Math.max(after + 1, head.first);
       const count = Math.min(limit, head.last - from + 1);
       const entries: {
-        /** Position in the log, starting at 1. */
         readonly id: number;
-        /** The text that was appended. */
         readonly value: string;
       }[] = [];
       if (count <= 0) return { done: { ...head, entries } };
@@ -578,10 +563,7 @@ function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[]
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }
 
-/**
- * Repeats an attempt until it succeeds or `signal` aborts. An attempt can fail because another process changed the same
- * key first, or locked the file.
- */
+/** Repeats until `signal` aborts. An attempt fails if another process has changed the same key or locked the file. */
 async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly done: T } | undefined>): Promise<T> {
   for (let i = 0; !signal.aborted; i++) {
     try {
@@ -604,8 +586,7 @@ function isLocked(error: unknown): boolean {
 }
 
 /**
- * Converts errors from Deno KV. Deno KV also throws a `TypeError` for errors that a retry can fix, but a store does not
- * retry after a `TypeError`.
+ * Deno KV throws a `TypeError` also for errors that a retry can fix, but a store does not retry after a `TypeError`.
  */
 function toFinal(error: unknown): unknown {
   if (!(error instanceof TypeError) || /too large|exceed/i.test(error.message)) return error;

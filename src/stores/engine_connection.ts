@@ -34,13 +34,9 @@ export interface EngineConnectionOptions {
 /** The operations whose failures are counted together: those that clients may have caused, or those of the process. */
 export type Side = "clients" | "own";
 
-/** The consecutive failures of one side. */
 interface Circuit {
   failures: number;
-  /**
-   * While operations fail without reaching the engine, the time of the next attempt in milliseconds on the monotonic
-   * clock. Otherwise 0.
-   */
+  /** Monotonic time in milliseconds of the next attempt, if operations fail without reaching the engine, or else 0. */
   retryAt: number;
 }
 
@@ -61,7 +57,6 @@ export class EngineConnection {
   #attempt?: Promise<void>;
   readonly #clients: Circuit = { failures: 0, retryAt: 0 };
   readonly #own: Circuit = { failures: 0, retryAt: 0 };
-  /** Whether a test of the engine is in progress. */
   #isTesting = false;
   /** Time at which the engine was last found lost, in milliseconds on the monotonic clock. */
   #lostAt = -Infinity;
@@ -97,7 +92,6 @@ export class EngineConnection {
     circuit.retryAt = now + RETRY_MS;
   }
 
-  /** Returns the engine. Connects first if there is no connection. */
   open(): Awaitable<StoreEngine> {
     const open = this.#engine ?? this.#connecting;
     if (open) return open;
@@ -107,7 +101,6 @@ export class EngineConnection {
     return this.#connecting = this.#await(Promise.resolve(engine), controller);
   }
 
-  /** Records that the engine has responded. */
   succeed(engine: StoreEngine | undefined): void {
     if (engine !== this.#engine) return;
     this.#clients.failures = this.#clients.retryAt = 0;

@@ -4,13 +4,9 @@
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import type { Awaitable, EngineOptions, StoredValue, StoreEngine } from "../server/engine/store.ts";
 
-/**
- * The method with which an engine of this library reads several values in one statement. A symbol, because an engine of
- * another author may have a method with the same name and another meaning.
- */
+/** A symbol, because an engine of another author may have a method with the same name and another meaning. */
 export const GET_ALL: unique symbol = Symbol("getAll");
 
-/** An engine with the method {@linkcode GET_ALL}. */
 export interface BatchEngine extends StoreEngine {
   /** Returns the values in the order of the keys. */
   [GET_ALL](keys: readonly string[], options: EngineOptions): Promise<readonly (StoredValue | undefined)[]>;

@@ -4,18 +4,15 @@
 import type { Charge } from "../server/capacity/charges.ts";
 import type { Clock } from "../core/timers.ts";
 
-/** Arguments of the constructor of {@linkcode LogCharge}. */
 export interface LogChargeParts {
   readonly clock: Clock;
   /** Milliseconds after the last entry at which the log expires. */
   readonly ttlMs: number;
-  /** Maximum number of entries in the log. */
   readonly max: number;
   /** Charges bytes. Returns `undefined` if there is no room. */
   readonly keep: (bytes: number) => Charge | undefined;
 }
 
-/** An entry in the log. */
 interface ChargedEntry {
   readonly id: number;
   readonly bytes: number;

@@ -23,9 +23,7 @@ interface Log {
   due: number;
   first: number;
   readonly epoch: string;
-  /** The texts of the entries. */
   readonly values: string[];
-  /** The tokens of the entries. */
   readonly tokens: string[];
 }
 

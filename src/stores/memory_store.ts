@@ -12,13 +12,9 @@ import { MemoryEngine } from "./memory_engine.ts";
 export interface MemoryStoreOptions {
   /** Maximum total size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 512 MiB. */
   readonly bytes?: number;
-  /**
-   * Milliseconds after which other servers assume that a server has ended if it stops renewing its lease. Defaults to
-   * 5000.
-   */
+  /** Milliseconds without a renewal of its lease after which a server counts as ended. Defaults to 5000. */
   readonly leaseMs?: number;
-  /** The clock that the store uses. Replace it in tests. Defaults to the clock of the first
-   * server that uses the store. */
+  /** Clock of the store. Replace it in tests. Defaults to the clock of the first server that uses the store. */
   readonly clock?: Clock;
 }
 

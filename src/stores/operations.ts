@@ -58,10 +58,7 @@ export class User {
   readonly limits?: Bounds;
   /** The use by the process. Set if there is no client. */
   readonly own?: OwnUse;
-  /**
-   * Whether an operation of this user has begun. From then on, the user's operations wait for a slot, but are not
-   * refused, so that no request fails halfway.
-   */
+  /** Whether an operation has begun. Later operations are not refused but wait, so that no request fails halfway. */
   hasBegun: boolean;
 
   constructor(by: Account | OwnUse, limits?: Bounds) {
@@ -82,12 +79,10 @@ const REPEAT_MS = [5, 10, 20, 40];
 /** Timeout of an attempt to connect, as a multiple of `timeoutMs`. */
 const CONNECT_TIMES = 5;
 
-/** The parts of a store that its operations need. */
 export interface OperationHost {
   /** The clock of the store, for the engine. Operations use the system clock, because the engine does not wait. */
   readonly clock: Clock;
   readonly connect: Connect;
-  /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
   /** Returns whether the process needs the store for itself, such as for a server's state. */
   isNeeded(): boolean;
@@ -105,7 +100,6 @@ export interface Operation<T, R> {
   readonly read: (result: T) => R;
 }
 
-/** An operation that has begun with an attempt. */
 interface Started<R> {
   readonly user: User;
   readonly operation: string;
@@ -123,7 +117,6 @@ export class Operations {
   readonly #topics: Topics;
   /** The slots for the clients of each server that uses the store. */
   readonly #slots = new WeakMap<Pot, Slots>();
-  /** The operations in progress. */
   // Bound: the option `pending`, and `store.operations`.
   readonly #running = new Set<AbortController>();
   /** Number of operations in progress that count towards the limit `pending`. */
@@ -190,8 +183,7 @@ export class Operations {
       this.#topics.remove(topic, subscription);
     };
     try {
-      // Start listening before the first read. Otherwise the store could miss an entry that is written between the two
-      // steps.
+      // Start listening before the first read. Otherwise an entry between the two steps could be missed.
       await this.#topics.listen();
       this.#topics.add(topic, subscription);
       const place = after === undefined ? await this.read(user, topic, { after: 0, limit: 0 }) : { last: after, epoch };
@@ -250,7 +242,6 @@ export class Operations {
     return account.pot({ name: "store.subscriptions", total, share, shareName: "connections.streamsPerClient" });
   }
 
-  /** Reads a page of a log. */
   read(user: User, log: string, read: ReadOptions): Promise<LogPage> {
     return this.run(user, "read", {
       run: (engine, options) => engine.read(log, { ...read, ...options }),
@@ -275,7 +266,6 @@ export class Operations {
     }
   }
 
-  /** Tests whether the engine responds to the process, after operations of clients have failed. */
   async #test(): Promise<boolean> {
     try {
       // Use the right of the lease, so that neither the limit nor the circuit of the process refuses the test.
@@ -416,8 +406,7 @@ export class Operations {
       this.#succeed(engine, operation);
       return value;
     } catch (cause) {
-      // Do not count a final error as a failure of the connection, because the engine has responded: the operation can
-      // never succeed.
+      // Do not count a final error as a failure of the connection, because the engine has responded.
       if (!isWanted(cause)) throw cause;
       failed.cause = cause;
       throw fail();
@@ -431,10 +420,7 @@ export class Operations {
 /** A key without a value. Reading it shows whether the engine responds. */
 const TEST_KEY = "mcp-unused";
 
-/**
- * Returns how many of `max` operations or subscriptions are reserved for the process: a quarter, and at most 64. A
- * process makes few operations for itself at the same time.
- */
+/** A quarter, and at most 64, because a process makes few operations for itself at the same time. */
 function toReserved(max: number): number {
   return Math.min(64, Math.floor(max / 4));
 }

@@ -3,10 +3,7 @@
  */
 import type { Observer } from "../server/call/observer.ts";
 
-/**
- * The report of a store to one observer. All servers of concrete paths that have the same observer share the report, so
- * that one outage is one event, however many tenants a server has.
- */
+/** All servers of concrete paths with the same observer share the report, so that one outage is one event. */
 export class OutageReport {
   readonly #observer: Observer;
   #isDegraded = false;
@@ -22,7 +19,6 @@ export class OutageReport {
     this.fail(operation, error);
   }
 
-  /** Reports that the engine works again. */
   recoverEngine(operation: string): void {
     this.#isEngineFailing = false;
     this.recover(operation);
@@ -42,9 +38,7 @@ export class OutageReport {
     this.#observer.store?.({ state: "recovered", operation });
   }
 
-  /**
-   * Reports that the engine's listener was lost, or works again. Without a listener, the store reads topics more often.
-   */
+  /** Without a listener, the store reads topics more often. */
   listen(state: "lost" | "back", error?: unknown): void {
     const event = { operation: "listen", error };
     this.#observer.store?.({ state: state === "lost" ? "degraded" : "recovered", ...event });

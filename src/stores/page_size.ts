@@ -3,11 +3,9 @@
  * of entries could take longer than the timeout of an operation, and every repetition would fail too.
  */
 
-/** The number of entries per read, which adapts to the size of the entries. */
 export class PageSize {
   #size = FIRST;
 
-  /** The number of entries to read next. */
   get size(): number {
     return this.#size;
   }

@@ -129,10 +129,7 @@ export class PartView implements StoreView {
 /** Maximum length of a key in a store, in characters. */
 const KEY_CHARACTERS = 256;
 
-/**
- * Converts any text to letters, digits, `-` and `_`. Converts each character by itself, so that texts with a common
- * prefix keep a common prefix.
- */
+/** Converts text to letters, digits, `-` and `_`. Texts with a common prefix keep a common prefix. */
 function toPartKey(key: string): string {
   if (typeof key !== "string") throw new RangeError(`Cannot use the key ${show(key)}: it is not a string`);
   return key.replace(

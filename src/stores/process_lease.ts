@@ -41,11 +41,9 @@ export const RELEASED = "";
 /** Maximum number of other processes whose leases are remembered. */
 const MAX_SEEN = 1000;
 
-/** Options of {@linkcode ProcessLease}. */
 export interface LeaseOptions {
   /** Time to live of the lease, in milliseconds. */
   readonly ms: number;
-  /** The clock of the store. */
   readonly clock: Clock;
 }
 
@@ -77,7 +75,6 @@ export class ProcessLease {
   /** The version of the last successful write. */
   #version?: string;
   #term = 0;
-  /** The write in progress. */
   #writing?: Promise<void>;
   /** Stops the timer for the next renewal. Set while the lease is renewed. */
   #stop?: () => void;
@@ -110,8 +107,7 @@ export class ProcessLease {
     this.#holders.add(holder);
     const release = () => void this.#holders.delete(holder);
     try {
-      // Write the lease before the caller writes data that depends on the lease, because other processes that find the
-      // data must also find the lease.
+      // Write the lease first, because other processes that find data of the caller must also find the lease.
       await this.confirm();
     } catch (error) {
       release();
@@ -134,10 +130,7 @@ export class ProcessLease {
     return this.#term;
   }
 
-  /**
-   * Returns whether the process with this id may still hold its lease, if `found` is what the store contains under this
-   * id now.
-   */
+  /** Whether a process may still hold its lease, if `found` is what the store contains under its id now. */
   isHeld(id: string, found: StoredValue | undefined): boolean {
     const now = this.#clock.now();
     const known = this.#seen.get(id);
@@ -172,7 +165,6 @@ export class ProcessLease {
     return Math.max(this.#clock.now() - now, Math.abs(this.#clock.date() - date));
   }
 
-  /** Returns the milliseconds until the lease is due for renewal. */
   #toNextMs(): number {
     return Math.max(0, this.ms / RENEWALS - this.#toAge());
   }

@@ -8,7 +8,6 @@ import type { Awaitable } from "../server/engine/store.ts";
 /** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;
 
-/** The functions of a database that {@linkcode FileWatch} needs. */
 export interface FileWatchOptions<T> {
   /** Opens the database again. */
   readonly open: () => Awaitable<T>;

@@ -19,10 +19,7 @@ import type { InformedRules, InstanceState } from "./instance_state.ts";
 import { Repeated } from "./repeated.ts";
 
 interface StoredRules {
-  /**
-   * Timestamp of the latest change. It grows with each change, even if a clock goes back, and shows which of two sets
-   * of rules is newer.
-   */
+  /** Timestamp of the latest change. It grows even if a clock goes back, and shows which set of rules is newer. */
   readonly at: number;
   /** The rules, oldest first, with at most one rule per key. */
   readonly rules: readonly PlacedRule[];
@@ -40,22 +37,13 @@ export class RuleRecord implements InformedRules {
   readonly #watchers = new Set<() => void>();
   #handlers: readonly Handler[] = [];
   #list?: readonly PlacedRule[];
-  /**
-   * The rules that this process last read or wrote. Another instance may have changed the rules in the store since
-   * then.
-   */
+  /** The rules that this process last read or wrote. The rules in the store may be newer. */
   #known?: StoredRules;
   /** Changes that this process has not written yet, oldest first. Each key has at most one change. */
   #pending: readonly SharedRule[] = [];
-  /**
-   * The times of the newest rule that shows a handler, and of the newest rule that hides a handler, among the rules for
-   * single paths.
-   */
+  /** The times of the newest rules that show and that hide a handler, among the rules for single paths. */
   readonly #noticed = { shown: 0, hidden: 0 };
-  /**
-   * The time at which the rules must be written and announced again although they have not changed, on the monotonic
-   * clock.
-   */
+  /** Monotonic time at which the rules must be written and announced again although they have not changed. */
   #due = -Infinity;
   /** Whether a request may have failed because the rules were not known. */
   #isLate = false;
@@ -130,8 +118,7 @@ export class RuleRecord implements InformedRules {
   }
 
   load(): Promise<unknown> | undefined {
-    // After a failure, do not exchange rules here, because the caller would wait for the store again. The timer starts
-    // the next attempt.
+    // After a failure, the timer starts the next attempt, because the caller would wait for the store again here.
     if (!this.#known && !this.#exchanges.isWaiting) return this.#exchanges.again();
   }
 
@@ -150,7 +137,6 @@ export class RuleRecord implements InformedRules {
     return this.#due <= this.#instances.clock.now();
   }
 
-  /** Reads the rules from the store, and writes the pending changes. */
   async #exchange(): Promise<boolean> {
     // Start listening before reading the rules. Otherwise a change between the two steps would be missed.
     const isDone = await this.#instances.listen() && await this.#store();
@@ -214,8 +200,7 @@ export class RuleRecord implements InformedRules {
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
       at = Math.max(at + 1, this.#instances.clock.date());
       last[isShown ? "shown" : "hidden"] = at;
-      // Delete the old rule first, because set() would otherwise keep its position. The newest rule must be the last
-      // rule in the map.
+      // Delete the old rule first, because set() would keep its position, but the newest rule must be the last.
       rules.delete(key);
       rules.set(key, { key, isShown, at });
     }
@@ -224,10 +209,7 @@ export class RuleRecord implements InformedRules {
     return isSame ? stored : { at, rules: needed };
   }
 
-  /**
-   * Applies rules from the store. If the handlers cannot be compiled with these rules, throws, and requests are
-   * rejected until the handlers can be compiled.
-   */
+  /** Throws if the handlers cannot be compiled. Requests are then rejected until the handlers can be compiled. */
   #applyAll(): void {
     try {
       this.#update();
@@ -238,10 +220,7 @@ export class RuleRecord implements InformedRules {
     }
   }
 
-  /**
-   * Applies the known rules and the pending changes. If the handlers cannot be compiled with the result, throws and
-   * changes nothing.
-   */
+  /** Throws, and changes nothing, if the handlers cannot be compiled with the known rules and the pending changes. */
   #update(): void {
     const before = this.#list;
     const ofTrunk = this.#trunk ? this.#trunk.list : [];
@@ -341,10 +320,7 @@ function findNewest(rules: readonly PlacedRule[], isShown: boolean): number {
   return Math.max(0, ...rules.filter((rule) => rule.isShown === isShown).map(({ at }) => at));
 }
 
-/**
- * Tests whether the rules are too large. Always allows rules that are not larger than `before`, so that a record that
- * is too large can shrink step by step.
- */
+/** Allows rules that are not larger than `before`, so that a record that is too large can shrink step by step. */
 function isTooLarge({ rules }: StoredRules, before: StoredRules): boolean {
   const bytes = toBytes(rules);
   return bytes > MAX_BYTES && bytes > toBytes(before.rules);

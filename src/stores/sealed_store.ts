@@ -20,7 +20,6 @@ export interface OpenedPage extends LogHead {
   readonly entries: readonly { readonly id: number; readonly value: unknown }[];
 }
 
-/** Seals and opens what a store contains. */
 export interface Seal {
   /** Seals a value, so that only instances of this server can open the value, and only with the same key. */
   seal(key: string, value: unknown): Promise<string>;
@@ -28,10 +27,8 @@ export interface Seal {
   open(key: string, text: string): Promise<unknown>;
 }
 
-/** The functions of a server that {@linkcode SealedStore} needs. */
 export interface Sealing extends Seal, Pick<SharedLogs, "hash" | "hashForAllPaths" | "queue" | "attempt"> {}
 
-/** The values and logs of a store for one user, with the functions that hash names and report failures. */
 export class SealedStore implements SharedLogs {
   readonly #view: UserView;
   readonly #sealing: Sealing;
@@ -48,12 +45,10 @@ export class SealedStore implements SharedLogs {
     return this.#view.lease;
   }
 
-  /** Reads a value. Returns `undefined` if the key has no value. The `value` is `undefined` if it cannot be opened. */
   async get(key: string): Promise<SharedValue | undefined> {
     return await this.#open(key, await this.#view.get(key));
   }
 
-  /** Reads several values as one operation. Returns them in the order of the keys. */
   async getAll(keys: readonly string[]): Promise<readonly (SharedValue | undefined)[]> {
     const found = await this.#view.getAll(keys);
     return await Promise.all(keys.map((key, i) => this.#open(key, found[i])));
@@ -63,12 +58,10 @@ export class SealedStore implements SharedLogs {
     return found && { value: await this.#seal.open(key, found.value), version: found.version };
   }
 
-  /** Writes a value. Returns the version of the written value, or `undefined` if the required version did not match. */
   async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
     return await this.#view.set(key, await this.#seal.seal(key, value), options);
   }
 
-  /** Deletes a value. Returns `false` if the required version did not match. */
   async delete(key: string, version?: string): Promise<boolean> {
     return await this.#view.delete(key, { version });
   }
@@ -81,7 +74,6 @@ export class SealedStore implements SharedLogs {
     );
   }
 
-  /** Appends an entry to a log. Returns the id of the entry. */
   async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
     return await this.#view.append(log, await this.#seal.seal(log, value), options);
   }
@@ -91,14 +83,12 @@ export class SealedStore implements SharedLogs {
     await this.#view.trim(log, before);
   }
 
-  /** Reads a page of a log. */
   async read(log: string, options: ReadOptions): Promise<OpenedPage> {
     const { entries, first, last, epoch } = await this.#view.read(log, options);
     const opened = entries.map(async ({ id, value }) => ({ id, value: await this.#seal.open(log, value) }));
     return { entries: await Promise.all(opened), first, last, epoch };
   }
 
-  /** Sends a value to all subscribers of a topic. */
   async publish(topic: string, value: unknown): Promise<void> {
     await this.#view.publish(topic, await this.#seal.seal(topic, value));
   }

@@ -83,16 +83,13 @@ const SWEEP_MS = 10_000;
 /** Maximum number of expired rows per removal. */
 const SWEEP_ROWS = 200;
 
-/** A row of a query result. */
 type Row = Readonly<Record<string, unknown>>;
 
 interface SqliteOptions {
-  /** Opens the database again. */
   readonly open: () => Awaitable<SqliteDatabase>;
   readonly clock: Clock;
 }
 
-/** An engine that uses one connection to a database. */
 class SqliteEngine implements StoreEngine {
   readonly #db: SqliteDatabase;
   readonly #clock: Clock;

@@ -4,7 +4,6 @@
 import type { LogHead, LogPage, ReadOptions, SubscribeOptions, TopicListener } from "../server/engine/store.ts";
 import { PageSize } from "./page_size.ts";
 
-/** Reads entries of a topic. */
 export type ReadTopic = (options: ReadOptions) => Promise<LogPage>;
 
 /** A subscription to a topic. Keeps the id of the last entry that its listener has received. */
@@ -51,7 +50,6 @@ export class Subscription {
     this.#isOver = true;
   }
 
-  /** Returns whether the topic has entries that the listener has not received. */
   isBehind({ last, epoch }: LogHead): boolean {
     return this.#isStarted && (last !== this.#last || epoch !== this.#epoch);
   }

@@ -1,6 +1,5 @@
 /**
- * Reads the topics of a store when the engine reports new entries. Also polls the topics, because the engine may not
- * report an entry.
+ * Reads the topics of a store when the engine reports new entries, and by polling, because a report may be missing.
  */
 import { systemClock } from "../core/timers.ts";
 import type { LogHead } from "../server/engine/store.ts";
@@ -10,17 +9,11 @@ import type { Subscription } from "./subscription.ts";
 export interface TopicSource {
   /** Returns the state of each topic, or `undefined` if the engine has no `heads`. */
   heads(topics: readonly string[]): Promise<readonly LogHead[] | undefined>;
-  /**
-   * Starts the engine's listener. Returns a function that stops the listener, or `undefined` if the engine has no
-   * `listen`.
-   */
+  /** Returns a function that stops the listener, or `undefined` if the engine has no `listen`. */
   listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Promise<(() => void) | undefined>;
   /** Returns whether operations currently fail without reaching the engine. */
   isLost(): boolean;
-  /**
-   * Called with `"lost"` and the error when the engine's listener is lost, and with `"back"` when a listener works
-   * again.
-   */
+  /** Called with `"lost"` and the error when the engine's listener is lost, and with `"back"` when a listener works. */
   onListening(state: "lost" | "back", error?: unknown): void;
 }
 
@@ -37,7 +30,6 @@ const MAX_IN_ROW = 200;
 /** Maximum number of topics whose states one operation reads. */
 const MAX_HEADS = 1000;
 
-/** The subscriptions of a store, by topic. */
 // Bound: `store.subscriptions`.
 export class Topics {
   readonly #source: TopicSource;
@@ -72,7 +64,6 @@ export class Topics {
     return listener.started ??= this.#start(listener);
   }
 
-  /** Adds a subscription, whose topic is then read regularly. */
   add(topic: string, subscription: Subscription): void {
     if (this.#isClosed) return;
     const subscriptions = this.#subscriptions.get(topic) ?? new Set();
@@ -80,7 +71,6 @@ export class Topics {
     this.#poll();
   }
 
-  /** Stops and removes a subscription. */
   remove(topic: string, subscription: Subscription): void {
     subscription.stop();
     this.#waiting.delete(subscription);

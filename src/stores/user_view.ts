@@ -1,6 +1,5 @@
 /**
- * The operations of a store for one user: a client, or the process itself. Checks arguments, limits, and what the engine
- * returns.
+ * The operations of a store for one user. Checks arguments, limits, and what the engine returns.
  */
 import type { Account } from "../server/capacity/account.ts";
 import type { Bounds } from "../server/capacity/limits.ts";
@@ -41,7 +40,6 @@ const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 /** Maximum number of values that one call of `list` returns. */
 const LIST_VALUES = 1000;
 
-/** The parts of a store that all its users share. */
 export interface StoreParts {
   readonly operations: Operations;
   readonly lease: ProcessLease;
@@ -49,7 +47,6 @@ export interface StoreParts {
   readonly limits?: Bounds;
 }
 
-/** The operations of a store for one user. */
 export class UserView extends User implements StoreView {
   readonly #operations: Operations;
   readonly #parts: StoreParts;
@@ -100,8 +97,7 @@ export class UserView extends User implements StoreView {
     checkName("set", "key", key);
     checkName("set", "token", token);
     this.#checkValue("set", value);
-    // If the response is lost, the store retries the operation with the same token, so that the retry does not conflict
-    // with the first attempt.
+    // With the same token, a retry after a lost response does not conflict with the first attempt.
     const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
     return this.#operations.run(this, "set", {
       run(engine, options) {
@@ -248,10 +244,7 @@ function checkEngineSize(operation: string, value: string, { valueBytes = Infini
   checkSize(operation, value, valueBytes, ", the limit of the engine");
 }
 
-/**
- * Rounds a time to live up to whole milliseconds, because some engines reject or misread fractions. Throws if the time
- * to live is out of range.
- */
+/** Rounds up, because some engines reject or misread fractions. Throws if the time to live is out of range. */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
   throw new RangeError(`Cannot ${operation}: ttlMs is ${show(ttlMs)}; use a number above 0, up to ${MAX_TTL_MS}`);

@@ -1,28 +1,20 @@
 /**
- * Adapts the PostgreSQL clients pg and postgres.js. The store recognizes a client by its methods, so that this file need
- * not import any package.
+ * Adapts the PostgreSQL clients pg and postgres.js. Recognizes a client by its methods, without an import.
  */
 
-/**
- * A client of PostgreSQL: `new Pool()` of pg, or `postgres()` of postgres.js. The store recognizes the kind of client by
- * its methods.
- */
+/** A client of PostgreSQL: `new Pool()` of pg, or `postgres()` of postgres.js. */
 export interface PostgresClient {
   /** A method that these clients have. It lets TypeScript reject other objects. */
   end: unknown;
 }
 
-/** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A parameter of a statement. */
 export type Parameter = string | null;
 
 /** Connections to PostgreSQL, with the same methods for every client. */
 export interface PostgresLink {
-  /**
-   * Runs one statement. When `signal` aborts, a statement that still waits for a connection is not sent.
-   */
+  /** When `signal` aborts, a statement that still waits for a connection is not sent. */
   query(sql: string, parameters: readonly Parameter[], signal?: AbortSignal): Promise<readonly Row[]>;
   /** Runs several statements in one transaction. */
   run(sql: string): Promise<void>;
@@ -37,7 +29,6 @@ export interface PostgresLink {
   close(): Promise<void>;
 }
 
-/** The parts of a pool of pg that the store uses. */
 interface PgPool {
   readonly options?: { connectionTimeoutMillis?: number };
   on(event: string, listener: (value: unknown) => void): unknown;
@@ -45,7 +36,6 @@ interface PgPool {
   end(): Promise<unknown>;
 }
 
-/** The parts of a connection of pg that the store uses. */
 interface PgClient {
   on(event: string, listener: (value: unknown) => void): unknown;
   query(sql: string, parameters?: readonly Parameter[]): Promise<{ readonly rows: readonly Row[] }>;
@@ -53,7 +43,6 @@ interface PgClient {
   release(close?: boolean): void;
 }
 
-/** The parts of postgres.js that the store uses. */
 interface PostgresJs {
   readonly options?: { fetch_types?: boolean };
   unsafe(

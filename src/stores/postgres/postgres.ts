@@ -115,7 +115,6 @@ const SWEEP_MS = 10_000;
 /** Maximum number of expired rows per removal. */
 const SWEEP_ROWS = 500;
 
-/** An engine that uses one pool of connections. */
 class PostgresEngine implements BatchEngine {
   readonly #link: PostgresLink;
   readonly #schema: string;
@@ -141,7 +140,6 @@ class PostgresEngine implements BatchEngine {
     this.#waitMs = Math.max(1, Math.floor(WAIT_SHARE * timeoutMs));
   }
 
-  /** Creates the schema, tables and functions, unless they exist. */
   async install(signal?: AbortSignal): Promise<void> {
     const [found] = await this.#link.query(this.#statements.probe, [], signal);
     if (found.encoding !== "UTF8") {

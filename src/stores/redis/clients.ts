@@ -1,6 +1,5 @@
 /**
- * Adapts the Redis clients node-redis, ioredis, iovalkey and Bun's client. The store recognizes a client by its
- * methods, so that this file need not import any package.
+ * Adapts the clients node-redis, ioredis, iovalkey and Bun's. Recognizes a client by its methods, without an import.
  */
 import { toState } from "../../core/kit/error_state.ts";
 
@@ -9,9 +8,7 @@ import { toState } from "../../core/kit/error_state.ts";
  * ioredis and iovalkey, or `new RedisClient()` of Bun. The store recognizes the kind of client by its methods.
  */
 export interface RedisClient {
-  /**
-   * A method that all these clients have, and that the store does not call. It lets TypeScript reject other objects.
-   */
+  /** A method that all these clients have, and the store never calls. Lets TypeScript reject other objects. */
   duplicate: unknown;
 }
 
@@ -28,7 +25,6 @@ export interface RedisLink {
 
 type Listener = (...args: readonly unknown[]) => void;
 
-/** The parts of ioredis and iovalkey that the store uses. */
 interface Ioredis {
   readonly status: string;
   readonly isCluster?: boolean;
@@ -39,7 +35,6 @@ interface Ioredis {
   disconnect(): unknown;
 }
 
-/** The parts of node-redis that the store uses. */
 interface NodeRedis {
   readonly isOpen: boolean;
   readonly isReady?: boolean;
@@ -55,7 +50,6 @@ interface NodeRedisCluster {
   sendCommand(key: string, isReadOnly: boolean, words: readonly string[]): Promise<unknown>;
 }
 
-/** The parts of Bun's client that the store uses. */
 interface BunRedis {
   onconnect?: unknown;
   onclose?: unknown;
@@ -163,10 +157,7 @@ interface Opening {
   readonly isLast: boolean;
 }
 
-/**
- * Waits until the client emits `ready`, or `signal` aborts, because some clients retry forever. The error contains the
- * client's last error.
- */
+/** Waits for `ready` until `signal` aborts, because some clients retry forever. The error contains the last error. */
 function connected(
   client: { on(event: string, listener: Listener): unknown },
   { signal, close, isReady, isLast }: Opening,

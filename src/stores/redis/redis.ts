@@ -40,8 +40,7 @@ export type { RedisClient } from "./clients.ts";
 /** Options of {@linkcode redisStore}. */
 export interface RedisStoreOptions extends StoreOptions {
   /**
-   * Prefix of all keys, without `{` and `}`. All servers that share a store must use the same prefix. Defaults to
-   * `mcp:`.
+   * Prefix of all keys, without braces. All servers that share a store must use the same prefix. Defaults to `mcp:`.
    */
   readonly prefix?: string;
 }
@@ -85,7 +84,6 @@ async function openEngine(
 /** Maximum number of logs or values that one command reads. */
 const BATCH = 100;
 
-/** An engine that uses one connection to Redis. */
 class RedisEngine implements BatchEngine {
   readonly #link: RedisLink;
   readonly #prefix: string;
@@ -116,8 +114,7 @@ class RedisEngine implements BatchEngine {
   async set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): Promise<boolean> {
     const args = [value, toMode(version), token, String(ttlMs), key];
     if (!this.#link.isCluster) return await this.#run(SET, [this.#toValue(key), ...this.#index], ...args) === 1;
-    // Write the index before the value, because the index may contain keys without a value, but must not lack the key
-    // of a value.
+    // Write the index first, because it may contain keys without a value, but must not lack the key of a value.
     await this.#run(INDEX, this.#index, key, String(ttlMs));
     return await this.#run(SET, [this.#toValue(key)], ...args) === 1;
   }
@@ -187,8 +184,7 @@ class RedisEngine implements BatchEngine {
     this.#link.close();
   }
 
-  // Runs a script on many keys. Without a cluster, one command processes up to `BATCH` keys. In a cluster, each key
-  // needs a separate command, and all commands run concurrently.
+  // Without a cluster, one command processes up to `BATCH` keys. In a cluster, each key needs a separate command.
   async #each(script: string, keys: readonly (readonly string[])[]): Promise<readonly unknown[]> {
     const size = this.#link.isCluster ? 1 : BATCH;
     const parts = Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));

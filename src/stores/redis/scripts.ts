@@ -6,7 +6,6 @@
  * same node. The index consists of two sorted sets: the keys of all values, and the times at which the values expire.
  */
 
-/** The digests of scripts, each computed when its script first runs. */
 // Bound: one per script.
 const digests = new Map<string, Promise<string>>();
 
@@ -99,10 +98,7 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 redis.call('PUBLISH', ARGV[6], ARGV[7])
 return last`;
 
-/**
- * Reads a log. KEYS: state, tokens and values of the log. ARGV: id after which to read, limit. Returns the oldest id,
- * the newest id, the epoch, and the texts.
- */
+/** KEYS: state, tokens and values of a log. ARGV: last known id, limit. Returns oldest id, newest id, epoch, texts. */
 export const READ = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 if last == 0 then return { 1, 0, '', {} } end
@@ -112,10 +108,7 @@ local texts = {}
 if tonumber(ARGV[2]) > 0 then texts = redis.call('LRANGE', KEYS[3], from - first, from - first + ARGV[2] - 1) end
 return { first, last, redis.call('HGET', KEYS[1], 'epoch'), texts }`;
 
-/**
- * Reads the states of logs. KEYS: state and values of each log. For each log, returns its oldest id, newest id and
- * epoch.
- */
+/** KEYS: state and values of each log. For each log, returns its oldest id, newest id and epoch. */
 export const HEADS = `
 local heads = {}
 for i = 1, #KEYS, 2 do
@@ -126,9 +119,7 @@ for i = 1, #KEYS, 2 do
 end
 return heads`;
 
-/**
- * Removes the oldest entries of a log. KEYS: state, tokens and values of the log. ARGV: id of the oldest entry to keep.
- */
+/** KEYS: state, tokens and values of the log. ARGV: id of the oldest entry to keep. */
 export const TRIM = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 local drop = tonumber(ARGV[1]) - (last - redis.call('LLEN', KEYS[3]) + 1)

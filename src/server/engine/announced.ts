@@ -4,7 +4,6 @@
 import type { Link } from "../call/link.ts";
 import type { Core } from "./core.ts";
 
-/** The capabilities of a server, by name. */
 export type Announced = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
 /** Returns whether the server can send messages over this transport other than responses. */

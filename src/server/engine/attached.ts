@@ -8,7 +8,6 @@ import type { Sealer } from "../call/sealer.ts";
 /** The attached values, by the purpose of the part. They are not members of a principal, because handlers see those. */
 const attached = new WeakMap<Principal, Readonly<Record<string, unknown>>>();
 
-/** Purpose for which attached values are sealed. */
 const PURPOSE = "attached";
 
 /** Attaches a value of a part to a principal. Replaces an earlier value of the same part. */
@@ -16,7 +15,6 @@ export function attachValue(principal: Principal, part: string, value: unknown):
   attached.set(principal, { ...attached.get(principal), [part]: value });
 }
 
-/** Returns the value that a part has attached to a principal. */
 export function readAttached(principal: Principal | undefined, part: string): unknown {
   return principal && attached.get(principal)?.[part];
 }
@@ -33,10 +31,7 @@ export async function sealAttached(sealer: Sealer, principal: Principal | undefi
   return values && await sealer.seal(PURPOSE, [principal.id, values]);
 }
 
-/**
- * Attaches values that `sealAttached` has sealed to a principal with the same id. Resolves to `false` if the text was
- * changed, or was sealed for another principal.
- */
+/** Attaches what `sealAttached` sealed. Resolves to `false` if the text was changed or sealed for another principal. */
 export async function openAttached(sealer: Sealer, principal: Principal | undefined, text: string): Promise<boolean> {
   const opened = await sealer.open(PURPOSE, text);
   const [id, values]: readonly unknown[] = Array.isArray(opened) ? opened : [];

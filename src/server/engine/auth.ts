@@ -72,10 +72,7 @@ export interface Authentication<P extends Principal = Principal> {
   rechecks?(principal: Principal): boolean;
   /** Describes the authentication. Required in a list of authentications. */
   readonly scheme?: AuthScheme;
-  /**
-   * Returns the principal with type `P`, or `undefined` if another authentication created the principal. Required for
-   * `requirePrincipal(ctx, auth)`.
-   */
+  /** Returns `undefined` for the principal of another authentication. Required for `requirePrincipal(ctx, auth)`. */
   readPrincipal?(principal: Principal): P | undefined;
   /** Throws if the authentication cannot be used with the server's path. Called when the server is created. */
   checkPath?(path: string): void;
@@ -89,10 +86,7 @@ export interface Authentication<P extends Principal = Principal> {
   readonly [UNREADY]?: Error;
 }
 
-/**
- * Key of the error because of which an authentication is not ready. The symbol is global, because another copy of the
- * library may have created the authentication.
- */
+/** Key of the readiness error. Global, because another copy of the library may have created the authentication. */
 export const UNREADY: unique symbol = Symbol.for("mcp.unready");
 
 /**
@@ -128,10 +122,7 @@ export interface PathInfo {
 export interface AuthRequestInfo extends PathInfo {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
-  /**
-   * Address of the client, if known. An IPv6 address is shortened to its /64 network, because a client can choose the
-   * remaining bits.
-   */
+  /** Address of the client, if known. For IPv6, the /64 network, because a client can choose the remaining bits. */
   readonly peer?: string;
   /** Current time of the server's clock, in milliseconds since 1970. */
   readonly now: number;
@@ -162,7 +153,6 @@ export interface AuthRequestInfo extends PathInfo {
   share?(): void;
 }
 
-/** Why and how a request is delayed. */
 export type Delay = Parameters<NonNullable<AuthRequestInfo["delay"]>>[1];
 
 /** Describes an authentication that can be used in a list. Created by `authScheme()`. */
@@ -249,23 +239,16 @@ export interface RefuseRequestOptions {
    * defaults to no challenge.
    */
   readonly challenge?: Challenge | readonly Challenge[];
-  /**
-   * Human-readable reason. The error message for the client shows the reason after "Cannot serve the request: ", so the
-   * reason must not contain credentials.
-   */
+  /** Human-readable reason after "Cannot serve the request: " in the client's error. Must not contain credentials. */
   readonly reason?: string;
   /** Additional reason, which only `observer.auth` receives. */
   readonly detail?: string;
-  /**
-   * Error for `observer.fault`. Set `cause` if the caller did not cause the refusal. The client does not receive the
-   * error.
-   */
+  /** Error for `observer.fault`, not for the client. Set `cause` if the caller did not cause the refusal. */
   readonly cause?: unknown;
   /** Milliseconds after which the client may retry, for status 429 or 503. Defaults to 1000. */
   readonly retryAfterMs?: number;
 }
 
-/** Reason for refusing expired credentials. */
 export const EXPIRED = "the credentials have expired";
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
@@ -287,13 +270,9 @@ export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequ
   return { status, challenges, reason, detail, cause, retryAfterMs, [REFUSAL]: true };
 }
 
-/** End of the error message for an invalid challenge. */
 export const CHALLENGE = 'challenge is invalid; use an object such as { scheme: "Bearer", params: { realm: "notes" } }';
 
-/**
- * Tests whether `value` is a challenge that can be written to a header. With an invalid challenge, writing the header
- * would throw instead of refusing the request.
- */
+/** With an invalid challenge, writing the header would throw instead of refusing the request. */
 export function isChallenge(value: unknown): boolean {
   const { scheme, params = {} } = Object(value);
   return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
@@ -304,7 +283,6 @@ export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
-/** The facts that determine the challenge in the response to a call. */
 export interface Challenger {
   readonly principal?: Principal;
   readonly auth?: Authentication;
@@ -313,9 +291,7 @@ export interface Challenger {
   report(error: unknown): unknown;
 }
 
-/**
- * Returns the response to a call with too few scopes. The response's challenge names all scopes that the call needs.
- */
+/** The response's challenge names all scopes that the call needs. */
 export function toScopeReply(server: Challenger, { data }: McpError, reply: Reply): Reply {
   // Check `data`, because a handler can throw the same error with arbitrary data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
@@ -339,7 +315,7 @@ function findChallenges(
   }
 }
 
-/** Returns an authentication's challenges for a request. Throws if a challenge is invalid. */
+/** Throws if a challenge is invalid. */
 export function readChallenges(
   { challenge = BEARER }: Pick<Authentication, "challenge">,
   info: PathInfo & { readonly principal?: Principal },
@@ -349,7 +325,6 @@ export function readChallenges(
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
-/** The facts of a path without parameters. */
 export const NO_PATH_PARAMS: PathInfo = { pathParams: refusePathParams };
 
 const BEARER: Challenge = { scheme: "Bearer" };

@@ -21,13 +21,11 @@ export interface Entering {
   readonly observed?: RequestReport;
 }
 
-/** The options and objects that all parts of one server share. */
 export interface Core extends FeatureParts, SessionOptions {
   readonly identity: Implementation;
   readonly instructions?: string;
   /** Watches the callers of open streams. */
   readonly callers: CallerWatch;
-  /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
   /**
    * The error because of which the server serves nobody, such as a secret that is not set. Creating a server does not

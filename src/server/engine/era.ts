@@ -11,7 +11,6 @@ import type { Registry } from "../visibility/registry.ts";
 import type { Visibility } from "../visibility/visibility.ts";
 import type { Scheduler } from "./scheduler.ts";
 
-/** The parts of the server that an era uses. */
 export interface Engine {
   readonly core: Core;
   readonly registry: Registry;
@@ -25,7 +24,7 @@ export interface Engine {
   readonly host: CallHost;
 }
 
-/** Implements several protocol revisions. Converts a message to a call, and the outcome of the call to a reply. */
+/** Converts a message to a call, and the outcome of the call to a reply. */
 export interface Era {
   accept(message: Incoming, link: Link): Reply | Promise<Reply>;
   /**
@@ -40,5 +39,4 @@ export interface Era {
   evictIdle?(): void;
 }
 
-/** Creates an era for one endpoint. */
 export type CreateEra = (engine: Engine) => Era;

@@ -36,10 +36,7 @@ export interface WrappedHandler {
 export interface WrappedCall {
   /** The handler. */
   readonly handler: WrappedHandler;
-  /**
-   * The object that the server passed to the extension's `start` function. `undefined` if the extension has no `start`
-   * function.
-   */
+  /** The object that `start` of the extension received. `undefined` if the extension has no `start` function. */
   readonly server: ServerHandle | undefined;
   /** The handler's context. `ctx.signal` aborts when the handler should stop. */
   readonly ctx: Context;
@@ -60,10 +57,7 @@ export interface WrappedCall {
    * questions to later requests, pass this value to {@linkcode ServerHandle.check}.
    */
   readonly reads: readonly string[] | string;
-  /**
-   * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
-   * handler starts.
-   */
+  /** Resolves when the handler starts, after the input was validated. Never resolves if the call fails before. */
   untilRun(): Promise<void>;
   /**
    * Whether the call runs to its end within another call: a handler makes it, or a call within a layer of the same
@@ -176,7 +170,6 @@ export interface Life {
   readonly origin: string;
   /** Functions that `publish` calls, one per server that may have subscribers. */
   readonly servers: Set<(key: string, published: Published, written: WrittenStores) => void>;
-  /** Creates the object that starts and stops all extensions of a server. */
   create(engine: Engine): LivesSet;
 }
 
@@ -186,11 +179,10 @@ export interface Life {
  * @internal
  */
 export interface LivesSet extends Lives {
-  /** Replaces the set of extensions. Stops extensions that are no longer in the set. */
+  /** Stops extensions that are no longer in the set. */
   set(lives: readonly Life[]): void;
 }
 
-/** Starts and stops extensions after the server's handlers have changed. */
 export function updateLives(engine: Engine): void {
   const { host, registry } = engine;
   // The cast is safe, because `extension()` created each of these objects.
@@ -219,10 +211,7 @@ export interface DetachOptions {
  * Errors thrown by `progress` and `log` are reported to the observer, and do not reach the handler.
  */
 export interface Redirect {
-  /**
-   * Receives progress, even if the client did not request progress. Not called for a value that is not greater than the
-   * previous value.
-   */
+  /** Receives progress, even if the client did not request it. Not called for a value that does not increase. */
   readonly progress?: (progress: number, options: ProgressOptions, direct: () => Promise<void>) => void;
   /** Receives log messages at or above the client's log level. */
   readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
@@ -232,10 +221,7 @@ export interface Redirect {
    * gets the same answer, and this function is not called again.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
-  /**
-   * Computes a JSON value once per key, for `ctx.once`. Without this function, the server keeps the values in memory
-   * until the handler ends.
-   */
+  /** Computes a JSON value once per key, for `ctx.once`. By default, in memory until the handler ends. */
   readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
 }
 

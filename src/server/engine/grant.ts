@@ -22,7 +22,6 @@ import type { Engine } from "./era.ts";
  */
 export type Way = "inner" | "internal" | "probe" | "recheck" | "chain";
 
-/** The parts of the server that the steps use. */
 export type GrantParts = Pick<Engine, "core" | "registry">;
 
 /**
@@ -51,7 +50,6 @@ export async function grant(call: Call, { core, registry }: GrantParts, way: Way
   return runner;
 }
 
-/** Performs the steps after the lookup of a runner. */
 export async function checkFound(call: Call, runner: Runner, { core, way }: Found): Promise<void> {
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   if (way === "probe") return;

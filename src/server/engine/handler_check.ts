@@ -19,10 +19,7 @@ export async function checkHandler(outer: Call, checked: HandlerCall, parts: Gra
   if (checked.reads) await checkReads(outer, checked.reads, parts);
 }
 
-/**
- * Checks whether the caller of `outer` may read resources that a handler has read. Throws the error that the client
- * would receive.
- */
+/** Throws the error that the client would receive if the caller of `outer` may not read a resource in `reads`. */
 export async function checkReads(outer: Call, reads: Reads, parts: GrantParts): Promise<void> {
   if (typeof reads === "string") return await checkCaller(outer, reads, "the handler has read too many resources");
   for (const entry of reads) {

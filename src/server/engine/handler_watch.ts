@@ -4,7 +4,6 @@
 import type { ServerState } from "../capacity/server_state.ts";
 import type { Registry } from "../visibility/registry.ts";
 
-/** The handlers to watch. */
 export interface Watched {
   readonly registry: Registry;
   readonly core: { readonly state: ServerState };
@@ -19,7 +18,6 @@ export function watchHandlers({ registry, core: { state } }: Watched, notify: ()
   return () => void watchers.delete(notify);
 }
 
-/** The functions to call after the handlers of one registry have changed. */
 class HandlerWatch {
   // Bound: one per part of the server.
   readonly watchers = new Set<() => void>();

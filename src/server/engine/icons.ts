@@ -27,17 +27,13 @@ const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => bo
 
 export const ICONS: OptionRule = { findProblem };
 
-/** The rule for an option that is the URL of a web page. */
 export const WEB_PAGE: OptionRule = {
   test: (value) =>
     value === null || typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value),
   remedy: "it must be a well-formed http or https URL",
 };
 
-/**
- * Removes all icons from a list entry if an icon is invalid, because clients must not receive invalid icons. Reports
- * the problem to the observer.
- */
+/** Removes all icons of an entry if an icon is invalid, because clients must not receive it. Reports the problem. */
 export function withoutUnsafeIcons<E extends { readonly uri: string; readonly icons?: readonly Icon[] }>(
   entry: E,
   report: (error: unknown) => unknown,

@@ -18,10 +18,8 @@ import type { Runner } from "../visibility/feature.ts";
 import type { Engine } from "./era.ts";
 import { grant } from "./grant.ts";
 
-/** The parts of the server that are required to make an inner call. */
 export type InnerParts = Pick<Engine, "core" | "registry" | "scheduler">;
 
-/** An inner call that a handler makes. */
 export interface InnerRequest {
   /** What the call does, for error messages, such as `call tool "add"`. */
   readonly action: string;
@@ -142,7 +140,6 @@ function copy(request: InnerRequest): CopiedRequest {
 }
 
 interface CopiedRequest extends InnerRequest {
-  /** The parameters as JSON text. */
   readonly text: string;
 }
 
@@ -228,10 +225,7 @@ class InnerCall extends Call {
   }
 }
 
-/**
- * Throws if no handler waits for an inner call of `outer`, because the handler of `outer`, or of an outer call of it, has
- * returned before.
- */
+/** Throws if the handler of `outer`, or of an outer call of it, has returned before the inner call. */
 function requireWaiting(outer: Call, { action, by }: InnerRequest): void {
   if (!hasEnded(outer)) return;
   if (outer.reason) throw outer.reason;
@@ -280,12 +274,10 @@ function toHome(outer: Call, { method }: InnerRequest, toInnerKey: () => Promise
   return { ...home, hasResultTypes };
 }
 
-/** Returns the method and the parameters that name the handler of a call. */
 function toHandler({ method, params }: Call): HandlerCall {
   const names: Record<string, unknown> = {};
   for (const name of NAMES) if (Object.hasOwn(params, name)) names[name] = params[name];
   return Object.freeze({ method, params: Object.freeze(names) });
 }
 
-/** The parameters that name a handler. */
 const NAMES = ["name", "uri", "ref"];

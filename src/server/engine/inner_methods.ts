@@ -15,12 +15,10 @@ import { passHandle } from "../visibility/relayed_handles.ts";
 import { checkReads } from "./handler_check.ts";
 import { type InnerParts, type InnerRequest, makeInnerCall } from "./inner_call.ts";
 
-/** Serves a method of the context for the handler of `call`. */
 export function callInner(call: Call, { name, given }: InnerUse, parts: InnerParts): Promise<unknown> {
   return METHODS[name](new Caller(call, name, parts), ...given);
 }
 
-/** The handler that uses a method of the context. */
 class Caller {
   readonly call: Call;
   readonly parts: InnerParts;
@@ -32,10 +30,7 @@ class Caller {
     this.#by = by;
   }
 
-  /**
-   * Makes an inner call. If the server does not have the method, throws the error that `toMissing` makes, or an error that
-   * says so.
-   */
+  /** If the server does not have the method, throws the error that `toMissing` makes, or an error that says so. */
   async make(request: Request, toMissing?: ToMissing): Promise<Result> {
     if (toMissing && !this.parts.registry.methods.has(request.method)) throw toMissing();
     const name = this.parts.registry.findSubject(request);
@@ -43,10 +38,7 @@ class Caller {
     return readResultType(result) === undefined ? result : passHandle(this.call, result);
   }
 
-  /**
-   * Makes an inner call. Returns what a client would receive, because the result may share values with other calls, such
-   * as values from a cache.
-   */
+  /** Returns what a client would receive, because other calls may share the values of the result. */
   async receive(request: Request, toMissing?: ToMissing): Promise<Result> {
     const result = await this.make(request, toMissing);
     const text = JSON.stringify(result);
@@ -62,7 +54,6 @@ class Caller {
 
 type Request = Omit<InnerRequest, "by" | "name">;
 
-/** Makes the error for a handler of a kind that the server does not have. */
 type ToMissing = () => McpError;
 
 const OPTIONS: KnownOptions<"key"> = { names: { key: { findProblem: findKeyProblem } } };
@@ -100,7 +91,6 @@ async function callTool(caller: Caller, tool: unknown, input: unknown = {}, opti
   );
 }
 
-/** Creates the error of a failed tool. Its message is the text of the content. */
 function toToolError(content: readonly Content[]): ToolError {
   const error = new ToolError(content);
   const texts = content.flatMap((block) => block.type === "text" ? block.text : []);
@@ -192,7 +182,6 @@ async function repeatReads({ call, parts }: Caller, reads: unknown): Promise<voi
   setReads(call, reads);
 }
 
-/** The options of all methods. */
 interface Options {
   readonly key?: string;
   readonly raw?: boolean;
@@ -219,7 +208,7 @@ function requireObject(action: string, what: string, value: unknown): asserts va
   throw new TypeError(`Cannot ${action}: ${what} is ${state}; pass a plain object, and await promises`);
 }
 
-/** Returns the name of a handler, which is given as its name or as the handler itself. */
+/** A handler is given as its name or as the handler itself. */
 function toName(given: unknown, kind: string): string {
   if (typeof given === "string") return given;
   if (isHandler(given) && given[INTERNALS].feature.name === `${kind}s`) return given[INTERNALS].key;

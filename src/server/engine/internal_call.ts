@@ -39,10 +39,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
   hints: { name: "params" },
 };
 
-/**
- * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but skips `admit` and rate
- * limits. The call counts towards `calls.detached`.
- */
+/** Checks `allow`, scopes and capabilities, but neither `admit` nor rates. Counts towards `calls.detached`. */
 export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
   checkOptions("call a handler", request, REQUEST);
   const { scheduler, core, registry } = engine;

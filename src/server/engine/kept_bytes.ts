@@ -4,13 +4,12 @@
 import type { Account } from "../capacity/account.ts";
 import { type Charge, type Charging, keep } from "../capacity/charges.ts";
 
-/** A client of a server, for which an extension stores bytes. */
 interface KeptFor {
   readonly account: Account;
   readonly core: Charging;
 }
 
-/** Charges a client. Returns `undefined` if the client or the server has no room. */
+/** Returns `undefined` if the client or the server has no room. */
 export function keepBytes({ account, core }: KeptFor, bytes: number): Charge | undefined {
   const pot = account.pot({ name: "extensions.bytes", total: KEPT_BYTES, share: KEPT_BYTES / 4, small: SMALL_BYTES });
   return keep(core, account, [[pot, bytes], [account.memory, bytes]]);

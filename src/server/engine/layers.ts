@@ -29,10 +29,7 @@ export interface HandlerInfo {
   readonly kind: "tool" | "prompt" | "resource" | "completion" | "method" | "server";
   /** Name of a tool, prompt, method or server. URI of a resource, URI template, or scheme with a colon. */
   readonly name: string;
-  /**
-   * Kind and name, such as `tool "pay"`, unique in the server. Use it in messages, and as the key of what a layer keeps
-   * per handler.
-   */
+  /** Kind and name, such as `tool "pay"`, unique in the server, for messages and as a key per handler. */
   readonly key: string;
   /** Hints about a tool's behavior. */
   readonly annotations?: ToolAnnotations;
@@ -169,10 +166,7 @@ export interface Steps<in Input = unknown, in Services = NoServices, in out Stat
   readonly list?: Meta;
   /** Capabilities that the client must have declared, such as `["elicitation"]`. */
   readonly requires?: readonly Requirement[];
-  /**
-   * Handlers that are added to the server together with the handler. The options of the handler's groups and the layers
-   * of the server also apply to them.
-   */
+  /** Handlers to add with the handler. The options of its groups and the layers of the server also apply to them. */
   readonly handlers?: readonly Handler[];
   /**
    * Checks the layer against the server's handlers. Called whenever the handlers change. Returns a description of a
@@ -182,10 +176,7 @@ export interface Steps<in Input = unknown, in Services = NoServices, in out Stat
   readonly verify?: (server: {
     /** The handler that has the layer. */
     readonly handler: HandlerInfo;
-    /**
-     * Tests whether a handler is registered. `key` is the name of a tool or prompt, the URI of a resource, or the id of
-     * an extension.
-     */
+    /** Whether a handler exists. `key` is the name of a tool or prompt, a resource's URI, or an extension's id. */
     has(kind: "tool" | "resource" | "prompt" | "extension", key: string): boolean;
   }) => string | undefined;
   /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
@@ -278,10 +269,7 @@ export interface LayerRun<out Input = unknown, out Services = NoServices, out St
 export interface KeepOptions {
   /** Milliseconds after which the bytes are released. */
   readonly ttlMs: number;
-  /**
-   * Releases the value when the bytes expire, or when the server needs the room for another value. Returns whether there
-   * was a value.
-   */
+  /** Releases the value when the bytes expire or another value needs the room. Returns whether there was a value. */
   readonly drop: () => boolean;
   /** The limit of the layer. The least recently used values are dropped if the limit is reached. */
   readonly limit: {
@@ -327,10 +315,7 @@ export interface LayerInternals {
 export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required"> {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
-  /**
-   * Whether clients with sessions cannot use the extension, because their protocol revisions lack the extension's
-   * methods.
-   */
+  /** Whether clients with sessions cannot use the extension, because their revisions lack its methods. */
   readonly lacksSessions: boolean;
   /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers no extension. */
   readonly register?: (place: string) => Handler;
@@ -350,7 +335,6 @@ export interface LayerStarter {
   readonly register: (place: string) => Handler;
 }
 
-/** The options that the steps of layers extend, without type parameters. */
 export interface LayeredOptions {
   readonly use?: readonly AnyUseItem[];
 }
@@ -381,7 +365,6 @@ export type Unlayered<O> = O & {
   readonly [INTERNALS]?: LayeredHandlers;
 };
 
-/** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {
   /** The internal handlers that start the layers, and the handlers that the layers add. */
   readonly first: readonly Handler[];
@@ -394,7 +377,7 @@ export interface LayeredHandlers {
 }
 
 /**
- * Returns the options of a handler with the steps of its layers. Returns the options themselves if there is no layer.
+ * Returns the options themselves if there is no layer.
  *
  * @throws {TypeError} if a layer has a step that its kind of handler does not have.
  */

@@ -16,7 +16,6 @@ export interface Mark {
   readonly ttlMs?: number;
 }
 
-/** When an id is marked. */
 export interface MarkTime {
   /** The current time in milliseconds since 1970. */
   readonly date: number;
@@ -37,7 +36,6 @@ export interface Marking {
   readonly cutoff: number;
 }
 
-/** The marks of a client, or of one of its keys. */
 interface Marks {
   readonly client: string;
   /** All ids of the client or the key that were created at or before this time count as marked. */
@@ -54,10 +52,9 @@ const MARKS_PER_CLIENT = 512;
 const MARKS = 1024;
 
 /**
- * A set of marked ids with a maximum size. A mark is dropped when its id has expired. When the set is full, a cut-off
- * replaces a client's oldest marks. A cut-off is a time: all ids of a client, or of a key of a client, that were created
- * at or before this time count as marked. The set may therefore contain ids that were not marked, but never loses a
- * marked id that has not expired.
+ * A mark is dropped when its id has expired. When the set is full, a cut-off replaces a client's oldest marks. A
+ * cut-off is a time: all ids of a client, or of a key of a client, that were created at or before this time count as
+ * marked. The set may therefore contain ids that were not marked, but never loses a marked id that has not expired.
  */
 export class MarkedIds {
   /** The marks by client and key. The key that least recently marked an id comes first. */
@@ -91,7 +88,6 @@ export class MarkedIds {
     return read;
   }
 
-  /** Returns the set as a JSON value. See {@linkcode MarkedIds.read}. */
   toJSON(): unknown {
     return {
       cutoff: this.#cutoff,
@@ -99,7 +95,6 @@ export class MarkedIds {
     };
   }
 
-  /** Returns whether an id counts as marked, and the cut-off. */
   find(mark: Mark): Marking {
     const cutoff = Math.max(this.toCutoff(mark.client), this.#marks.get(toName(mark))?.cutoff ?? 0);
     const isMarked = this.#marks.get(toName(mark))?.ids.some((entry) => entry[1] === mark.id);
@@ -200,10 +195,7 @@ function toName({ client, key }: Pick<Mark, "client" | "key">): string {
   return key === undefined ? client : `${client} ${key}`;
 }
 
-/**
- * Returns a hash of a client's key, such as its principal or its address. All clients without a key share one hash,
- * because these clients cannot be distinguished.
- */
+/** All clients without a key share one hash, because these clients cannot be distinguished. */
 export async function toClientHash(key: string | undefined): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key ?? ""));
   const hex = Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -7,18 +7,17 @@ import type { SetOptions } from "./store.ts";
 import type { Clock } from "../../core/timers.ts";
 import { CHANGED, update } from "./update.ts";
 
-/** A set of marked ids in memory. */
 interface KnownSet {
   readonly ids: MarkedIds;
   /** Time at which all ids in the set have expired, in milliseconds of the monotonic clock. */
   until: number;
 }
 
-/** Marked ids in memory. The number of sets is limited, see {@linkcode toSetName}, and each set has a maximum size. */
+/** The number of sets is limited, see {@linkcode toSetName}, and each set has a maximum size. */
 export class KnownMarks {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** The sets by name. The set that was least recently changed comes first. */
+  /** The set that was least recently changed comes first. */
   // Bound: 256 names for each first letter, see `toSetName`.
   readonly #sets = new Map<string, KnownSet>();
   /** Cut-offs that were found in a store, by client, newest last. */
@@ -39,7 +38,6 @@ export class KnownMarks {
     return Math.max(this.#clock.date(), cutoff + 1, (this.#cutoffs.get(client) ?? 0) + 1);
   }
 
-  /** Records a client's cut-off that was found in a store. */
   recordCutoff(client: string, cutoff: number): void {
     this.#cutoffs.set(client, cutoff);
   }
@@ -60,7 +58,6 @@ export class KnownMarks {
     return marking;
   }
 
-  /** Drops sets whose ids have all expired. */
   #sweep(): void {
     const now = this.#clock.now();
     for (const [name, { until }] of this.#sets) {
@@ -79,7 +76,6 @@ export interface MarkStore {
   set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
 }
 
-/** A set of marked ids in a store. */
 export interface MarkPlace {
   readonly store: MarkStore;
   readonly key: string;

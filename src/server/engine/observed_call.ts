@@ -30,15 +30,11 @@ import type {
 
 let nextId = 1;
 
-/** The trace context of a request. */
 type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
 
 const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
 
-/**
- * Creates the report of a request when the server receives the request. Returns `undefined` if no observer handles the
- * report's events.
- */
+/** Returns `undefined` if no observer handles the report's events. */
 export function observeRequest(core: Core, message: Observed, origin: Origin): RequestReport | undefined {
   if (core.observing?.handlesRequests) return new ObservedCall(core, message, origin);
 }
@@ -48,7 +44,7 @@ type CallEnd = Pick<CallEvent, "outcome" | "why" | "code" | "message" | "resultT
 /** A request, or a part of a request without an id. */
 type Observed = Pick<Request, "method" | "params"> & { readonly id?: Id };
 
-/** The report of one request. Does not refer to the request's parameters, because a subscription may last for days. */
+/** Does not refer to the request's parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
@@ -71,10 +67,7 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Address of the client. Set when the call starts. */
   #peer?: string;
-  /**
-   * The start event, if `around` also needs the event. Building the event again would take as long as the rest of the
-   * report.
-   */
+  /** The start event, if `around` also needs it, because building it takes as long as the rest of the report. */
   #started?: StartEvent;
 
   /** `parent` is the id of the outer call. */
@@ -236,7 +229,6 @@ class ObservedCall implements RequestReport {
   }
 }
 
-/** Returns only the trace context from a request's metadata. */
 function readTrace(meta: unknown): Trace {
   if (!isObject(meta)) return NO_TRACE;
   const { traceparent, tracestate, baggage } = meta;

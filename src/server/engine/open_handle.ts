@@ -18,7 +18,6 @@ import { KnownMarks, toMarkTtl } from "./marking.ts";
 import type { OneTimeId, ServerHandle, ServerStores } from "./server_handle.ts";
 import type { StorePart, StoreView } from "./store.ts";
 
-/** The part for which {@linkcode openHandle} opens a handle. */
 export interface HandleOptions {
   /** Distinguishes the keys, sealed texts and attached values of the part from those of other parts. */
   readonly id: string;
@@ -30,7 +29,6 @@ export interface HandleOptions {
   readonly marksIds?: boolean;
 }
 
-/** Opens the handle of a server for one of its parts. */
 export async function openHandle(
   engine: Engine,
   { id, signal, watchers, report, marksIds }: HandleOptions,
@@ -149,10 +147,7 @@ function checkId({ id, principal, key = id, at, ttlMs }: OneTimeId): void {
   }
 }
 
-/**
- * Returns whether the caller of a request may call a handler now. Reports the error, unless it is the error for a caller
- * that may not call the handler.
- */
+/** Reports the error, unless it is the error for a caller that may not call the handler. */
 export async function mayCall(ctx: Context, handler: HandlerCall, engine: Engine): Promise<boolean> {
   const call = toCall(ctx, "check the subscriber");
   try {

@@ -21,14 +21,13 @@ import { requireCapabilities } from "../call/question.ts";
 import { toUnknownMethod } from "../visibility/registry.ts";
 import { isScopeError, requireScopes } from "../call/scopes.ts";
 
-/** A call whose runner was found. */
 export interface Found {
   readonly call: Call;
   readonly method: Method;
   readonly runner: Runner;
 }
 
-/** The properties of a request that an error response requires. A call has these properties too. */
+/** A call has these properties too. */
 export interface Answered {
   readonly id: Id;
   readonly method: string;
@@ -49,12 +48,8 @@ export interface Dialect {
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks parameters that the client must repeat in HTTP headers. Throws if a header does not match. */
   checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
-  /**
-   * Returns the cache key for the JSON text of the call's result. Calls with the same key share the text of the same
-   * result. Returns `undefined` if the text cannot be shared.
-   */
+  /** Returns the key under which calls share the text of the same result, or `undefined` if they cannot share it. */
   toTextName(call: Call): string | undefined;
-  /** Converts a result to the client's protocol revision. */
   translate?(call: Call, result: Result): unknown;
   /** Adds the fields that the protocol revision requires in every result to the JSON text of a result. */
   stamp?(found: Found, result: Result, text: string): string;
@@ -72,7 +67,7 @@ export class Pipeline {
     this.#engine = engine;
   }
 
-  /** Serves a request from its receipt to its reply. Never throws. */
+  /** Never throws. */
   answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const observed = observeRequest(core, message, link);
@@ -90,7 +85,6 @@ export class Pipeline {
     }
   }
 
-  /** Checks and runs a call whose runner was found. */
   run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, runner } = found;
     if (runner.headers && call.link.headers) dialect.checkParams?.(call, runner.headers, call.link.headers);

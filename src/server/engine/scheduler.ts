@@ -24,9 +24,9 @@ import type { Sweep } from "../../core/timers.ts";
 export const MAX_REFUSED = 255;
 
 /**
- * Runs every call on a server. A call that waits for a promise holds a slot, which is one of the places that
- * `calls.running` and `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no
- * slot, no memory charge and no timeout, because no other code runs during the call.
+ * A call that waits for a promise holds a slot, which is one of the places that `calls.running` and
+ * `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no slot, no memory charge
+ * and no timeout, because no other code runs during the call.
  */
 // Bound: `calls.running` and `calls.waiting`, which count what deferred functions and connections do too.
 export class Scheduler implements Executor {
@@ -43,10 +43,7 @@ export class Scheduler implements Executor {
   readonly #uncontendedCalls: number;
   /** Bytes of memory below which no client can exceed its limit on memory. */
   readonly #uncontendedBytes: number;
-  /**
-   * Runs a call through the middleware, if any. In development, also watches the run. Takes no slot and sets no
-   * deadline.
-   */
+  /** Runs a call through the middleware. In development, also watches the run. Takes no slot, sets no deadline. */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
   readonly #ignored = new LazyModule(async () => {
@@ -59,7 +56,6 @@ export class Scheduler implements Executor {
   });
   /** Calls that already have one of their client's slots, and wait for one of the process's slots, oldest first. */
   readonly #queue = new Map<Start, Account>();
-  /** Connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #age: Sweep = () => {
     for (const inFlight of this.#busy) inFlight.age(AGING_MS, DEFAULT_MS);
@@ -68,7 +64,6 @@ export class Scheduler implements Executor {
   };
   #isAging = false;
   readonly #idlers: (() => void)[] = [];
-  /** Runs of deferred functions that have not ended. */
   readonly #deferred = new Set<Promise<void>>();
   #running = 0;
   /** Number of running calls that are not charged to a client. See {@linkcode Scheduler.run}. */
@@ -77,7 +72,6 @@ export class Scheduler implements Executor {
   #unchargedBytes = 0;
   #isStarting = false;
 
-  /** Runs all calls through `middleware`. */
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
@@ -113,7 +107,7 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Runs a call within all limits, and returns the outcome. A queued call waits first.
+   * A queued call waits first.
    *
    * Fast path: while all calls together stay below the per-client limits, no client can exceed its limits. Such calls
    * are not charged, which saves the lookup of the client's account (a tenth of the time that a small call takes). The
@@ -134,10 +128,7 @@ export class Scheduler implements Executor {
       this.#accounts.memory.used + this.#unchargedBytes + weight <= this.#uncontendedBytes;
   }
 
-  /**
-   * Runs a step before the handler, such as `allow`, while the call holds a slot. If no slot is free, throws without
-   * calling `step`.
-   */
+  /** Runs a step before the handler while the call holds a slot. If no slot is free, throws without calling `step`. */
   start<T>(call: Call, step: () => T | Promise<T>): T | Promise<T> {
     const account = this.#reserveSlot(call);
     let found;
@@ -152,10 +143,7 @@ export class Scheduler implements Executor {
     return found;
   }
 
-  /**
-   * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
-   * and is charged, so that the client's limits apply.
-   */
+  /** Waits for an asynchronous step. The call holds a slot and is charged, so that the client's limits apply. */
   async prepare<T>(call: Call, step: Promise<T>, account?: Account): Promise<T> {
     try {
       account ??= this.#reserveSlot(call);
@@ -206,7 +194,6 @@ export class Scheduler implements Executor {
     return await this.start(call, run);
   }
 
-  /** Stops accepting new calls. */
   stop(): void {
     this.isOpen = false;
   }
@@ -294,8 +281,7 @@ export class Scheduler implements Executor {
     return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
-  // Queues the call. A queued call can be cancelled, so that the handler does not run for a client that has
-  // disconnected.
+  // A queued call can be cancelled, so that the handler does not run for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     call.observed?.wait();
@@ -360,10 +346,7 @@ export class Scheduler implements Executor {
     return this.#endAtOnce(call, { result });
   }
 
-  /**
-   * Reports the start of a call to the observer, and runs the call through the layers of extensions and the middleware.
-   * Takes no slot and sets no deadline.
-   */
+  /** Reports the start, and runs the layers of extensions and the middleware. Takes no slot, sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
     const { observed } = call;
     observed?.start();
@@ -404,10 +387,7 @@ export class Scheduler implements Executor {
     return ended;
   }
 
-  /**
-   * Waits for the result of a call. Until the result arrives, the call holds a slot, its memory is counted, and its
-   * timeout runs.
-   */
+  /** Until the result arrives, the call holds a slot, its memory is counted, and its timeout runs. */
   attend(call: Call, result: Promise<Result>): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
@@ -572,13 +552,9 @@ const ATTACHED: Detached = {};
  */
 const UNWEIGHED = 16;
 
-/** Default of `calls.timeoutMs`, in milliseconds. */
 const DEFAULT_MS = LIMITS.calls.timeoutMs;
 
-/**
- * Interval in milliseconds at which the default timeout is checked. A call may exceed the default timeout by this
- * interval.
- */
+/** Milliseconds between checks of the default timeout. A call may exceed the timeout by this interval. */
 const AGING_MS = DEFAULT_MS / 8;
 
 function toCancelled({ reason }: Call): Outcome {

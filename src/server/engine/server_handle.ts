@@ -38,10 +38,7 @@ export interface ServerHandle extends ChangeNotifier {
    * Seals a JSON value into opaque text. Only the same part of the same server can open the text, on any instance.
    */
   readonly seal: (value: unknown) => Promise<string>;
-  /**
-   * Opens text that `seal` has returned. Resolves to `undefined` if the text was changed, or was not sealed by the same
-   * part of the same server.
-   */
+  /** Opens text from `seal`, or resolves to `undefined` if the text was changed or sealed by another part or server. */
   readonly open: (text: string) => Promise<unknown>;
   /**
    * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. `allow`,
@@ -96,10 +93,7 @@ export interface ServerHandle extends ChangeNotifier {
     readonly key?: string;
     /** Time at which the id was created, in milliseconds since 1970. Its clock may be at most 5 seconds behind. */
     readonly at: number;
-    /**
-     * Milliseconds from `at` after which you do not accept the id any more, even if it was not used. At most 86,400,000,
-     * one day.
-     */
+    /** Milliseconds from `at` after which you do not accept the id, even if unused. At most 86,400,000, one day. */
     readonly ttlMs: number;
   }) => Promise<"new" | "used" | "too-old" | "unknown">;
   /**

@@ -23,23 +23,18 @@ export function decideInTime(deciding: boolean | Promise<boolean>, { core }: Eng
 /** Milliseconds that a part may take to stop. */
 const STOP_MS = 5000;
 
-/** The name of a part, and its function that starts it. */
 export interface PartOptions {
   /** Name of the part in messages and observer events, such as `extension "com.example/audit"`. */
   readonly name: string;
-  /** See {@linkcode HandleOptions.id}. */
   readonly id: string;
   readonly start?: StartPart;
-  /** See {@linkcode HandleOptions.marksIds}. */
   readonly marksIds?: boolean;
 }
 
 export class ServerPart {
-  /** The handle that `start` has received. */
   handle?: ServerHandle;
   readonly #engine: Engine;
   readonly #options: PartOptions;
-  /** Functions that the part calls after handlers have changed. */
   readonly #watchers = new Set<() => void>();
   readonly #onChange = ({ kind }: Change): void => {
     if (kind === "close") this.close();
@@ -81,10 +76,7 @@ export class ServerPart {
     return new CancelError("closing", `Cannot continue ${this.#options.name}: the server stops it`);
   }
 
-  /**
-   * Stops the part, and waits a limited time until it has stopped. Unless `close` was called, `start` can start the part
-   * again. Never rejects.
-   */
+  /** Stops the part, in a limited time. Unless `close` was called, `start` can start the part again. Never rejects. */
   async stop(): Promise<void> {
     this.#controller.abort(this.#toClosed());
     try {
@@ -113,7 +105,6 @@ export class ServerPart {
     this.#end = () => stop?.();
   }
 
-  /** Watches the handlers of the server, and whether it begins to close, until the part stops. */
   #watch(): void {
     const { changes: { listeners } } = this.#engine;
     this.#unwatch();

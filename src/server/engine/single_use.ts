@@ -14,22 +14,14 @@ export interface SingleUse extends Mark {
 /** The result of using an id. Only `spent` means that the id was valid and unused. */
 export type UseOutcome = "spent" | Found | "elsewhere" | "lost";
 
-/**
- * Marks an id as used in a store that several processes share. Resolves to the id's state before the change, or to
- * `undefined` if the store did not respond.
- */
+/** Marks an id in a shared store. Resolves to the id's state before, or `undefined` if the store did not respond. */
 export type MarkUsedShared = (use: Mark) => Promise<Marking | undefined>;
 
-/** The uses that a store records. */
 export interface SharedUses {
-  /**
-   * Resolves to the time since which the store records uses, in milliseconds since 1970, or to `undefined` if the store
-   * did not respond.
-   */
+  /** Resolves to the start of the records in milliseconds since 1970, or `undefined` if the store did not respond. */
   since(): Promise<number | undefined>;
 }
 
-/** Records used ids in the memory of this process or in a store. */
 export class SpentIds {
   readonly #process: string;
   readonly #known: KnownMarks;
@@ -40,10 +32,7 @@ export class SpentIds {
     this.#known = new KnownMarks(clock, ttlMs);
   }
 
-  /**
-   * Creates an id that a client can use once. `key` is the client's key. Pass `shared` if the use is recorded in a
-   * store.
-   */
+  /** Creates an id that a client can use once. Pass `shared` if the use is recorded in a store. */
   async make(key: string | undefined, shared?: SharedUses): Promise<SingleUse> {
     const client = await toClientHash(key);
     const id = crypto.randomUUID().slice(0, 18);

@@ -58,10 +58,7 @@ export interface DeleteOptions {
 
 /** Options of `append`. */
 export interface AppendOptions {
-  /**
-   * Milliseconds after this `append` at which the whole log expires, unless another entry is appended in the meantime.
-   * Fractions are rounded up.
-   */
+  /** Milliseconds after the last `append` at which the whole log expires. Fractions are rounded up. */
   readonly ttlMs: number;
   /** Maximum number of entries in the log. The oldest entries are dropped. */
   readonly max: number;
@@ -75,10 +72,7 @@ export interface AppendOptions {
 
 /** Options of `read`. */
 export interface ReadOptions {
-  /**
-   * Id of the last entry that the caller already has. Only later entries are returned. Defaults to 0, which is before
-   * all entries.
-   */
+  /** Id of the last entry that the caller has. Only later entries are returned. Defaults to 0, before all entries. */
   readonly after?: number;
   /** Maximum number of entries to return. With 0, only `first`, `last` and `epoch` are returned. */
   readonly limit: number;
@@ -86,10 +80,7 @@ export interface ReadOptions {
 
 /** Options of `list`. */
 export interface ListOptions {
-  /**
-   * The last key that the caller already has. Only values with later keys are returned. Defaults to an empty string,
-   * which is before all keys.
-   */
+  /** The last key that the caller has. Only later keys are returned. Defaults to an empty string, before all keys. */
   readonly after?: string;
   /** Maximum number of values to return, from 1 to 1000. */
   readonly limit: number;
@@ -159,10 +150,7 @@ export interface StoreEngine {
    * the value already had the version `token`. Returns `false` if `version` does not match.
    */
   set(key: string, value: string, options: SetOptions & EngineWriteOptions): Awaitable<boolean>;
-  /**
-   * Removes a value. Returns `true` if the value was removed, or if the key has no value. Returns `false` if the
-   * value's version differs from `version`.
-   */
+  /** Removes a value. Returns `true` also if the key has no value, and `false` if the version differs. */
   delete(key: string, options: DeleteOptions & EngineOptions): Awaitable<boolean>;
   /** Returns the values whose keys begin with `prefix` and are greater than `after`, sorted by key. */
   list(prefix: string, options: ListOptions & EngineOptions): Awaitable<readonly StoredEntry[]>;
@@ -261,10 +249,7 @@ export interface Lease {
    * says that it has expired. The time is measured from the beginning of the last renewal.
    */
   readonly heldUntil: number;
-  /**
-   * Acquires the lease, and renews it until the returned function is called. Resolves when other processes can see the
-   * lease.
-   */
+  /** Acquires the lease, and renews it until the returned function is called. Resolves when other processes see it. */
   hold(): Promise<() => void>;
   /**
    * Returns the number of the lease's current term, if other processes certainly see the lease for another tenth of
@@ -287,10 +272,7 @@ export type TopicListener = (text: string, id: number) => void;
 export interface SubscribeOptions {
   /** Id of the last entry that the subscriber already has. Defaults to the newest entry's id. */
   readonly after?: number;
-  /**
-   * The `epoch` of the log to which `after` belongs. If omitted, the subscription does not detect that the log was lost
-   * and created again.
-   */
+  /** The `epoch` of the log of `after`. If omitted, the subscription does not detect that the log was created again. */
   readonly epoch?: string;
   /**
    * Called if the subscription has missed entries, because entries were dropped or expired before they were read, or
@@ -342,10 +324,7 @@ export interface SharingHost extends Charging {
  * with the error for the client, code -31503, because such a refusal is no failure of the store.
  */
 export interface SharedState extends SharedStore {
-  /**
-   * The internal functions of the store. They do not include its operations, so that the parts of a server can use the
-   * store only through this object.
-   */
+  /** The internals of the store without its operations, which the parts of a server use only through this object. */
   readonly store: StoreInternals;
   /**
    * Begins to connect to the store, so that the first operation need not wait for the connection. Does not wait, because
@@ -376,10 +355,7 @@ export interface SharedState extends SharedStore {
   sinceSpent(account: Account): Promise<number | undefined>;
   /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
-  /**
-   * Shares the rules that `enable` and `disable` set. `trunk` contains the rules for all paths of the server, which
-   * apply in addition to the rules for this path.
-   */
+  /** `trunk` contains the rules for all paths of the server, which apply in addition to the rules for this path. */
   shareRules(ruled: Ruled, trunk?: SharedRules): void;
   /** Writes pending changes, and closes the store unless another server in this process uses the store. */
   close(): Promise<void>;
@@ -471,10 +447,7 @@ export interface SharedSession {
   relay(message: Response | Notification, mayAnswer?: (call: HandlerCall) => Promise<boolean>): Promise<boolean>;
   /** The logs of the session's streams. */
   readonly streams: SharedStreams;
-  /**
-   * Notifies other instances that this instance now writes to the client on the stream with this name, or on the
-   * standalone stream if `stream` is omitted.
-   */
+  /** Notifies other instances that this instance now writes this stream, or the standalone stream if omitted. */
   claim(stream?: string): void;
 }
 
@@ -484,10 +457,7 @@ export interface SharedStreams {
   write(stream: WrittenStream): void;
   /** Extends the lifetime of a stream's log. Called if the stream has no new events. */
   renew(stream: WrittenStream): void;
-  /**
-   * Finds the events that another instance's stream has sent after event `after`. Resolves to `undefined` if some of
-   * these events are no longer stored.
-   */
+  /** Finds a stream's events after event `after`. Resolves to `undefined` if some of them are no longer stored. */
   find(name: string, after: number): Promise<FoundStream | undefined>;
 }
 
@@ -508,10 +478,7 @@ export interface WrittenStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. They can grow. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
-  /**
-   * Text that identifies the only caller to whom the events may be sent. `undefined` if each caller with the rights to
-   * `calls` may read the events.
-   */
+  /** Identifies the only caller who may read the events. `undefined` if the rights to `calls` suffice. */
   readonly callerPrint?: string;
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];

@@ -13,10 +13,7 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
   return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
 }
 
-/**
- * Tests whether a caller may be notified of a change. The caller must be allowed to see the changed handler or
- * resource.
- */
+/** The caller must be allowed to see the changed handler or resource. */
 export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;

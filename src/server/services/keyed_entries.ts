@@ -9,10 +9,8 @@ import { type Definition, toDefinition } from "../call/container.ts";
 import type { Service } from "../call/service.ts";
 import { Entry, type EntryKey } from "./service_entry.ts";
 
-/** The parts of a container that its values with a key use. */
 export interface KeyedParts {
   readonly ticker: Ticker;
-  /** Returns the accounts of the server that has the container. */
   readonly accounts: () => Accounts;
   /** Adds a new entry to `entries`. Throws if the container is closing. */
   readonly make: (entry: Entry, entries: Map<string, Entry>, key: string) => Entry;
@@ -20,15 +18,13 @@ export interface KeyedParts {
   readonly dispose: (entry: Entry) => Promise<void>;
 }
 
-/** The entries of services with a key. */
 export class KeyedEntries {
   readonly #parts: KeyedParts;
   /** For each service, the entries by key. The least recently used entry comes first. */
   // Bound: `services.values`.
   readonly #entries = new Map<Definition, Map<string, Entry>>();
   /**
-   * The names of the pots of the services that have values. Two services may have the same name, and the servers of paths
-   * make services anew.
+   * Names of the pots of the services with values. Names are not unique, and the servers of paths make services anew.
    */
   // Bound: `services.values`.
   readonly #names = new Map<Definition, string>();
@@ -41,7 +37,7 @@ export class KeyedEntries {
     this.#parts = parts;
   }
 
-  /** Returns the entry of a service for a key, and adds it to `holds`. Creates the entry if necessary. */
+  /** Creates the entry if necessary, and adds it to `holds`. */
   find(service: Service, { key, fullKey = "", account }: EntryKey, holds: Set<Entry> = new Set()): Entry {
     const definition = toDefinition(service);
     const entries = this.#entries.get(definition) ?? new Map<string, Entry>();
@@ -61,14 +57,12 @@ export class KeyedEntries {
     return entry;
   }
 
-  /** Ends the use of entries. */
   release(holds: Set<Entry>): void {
     const entries = [...holds];
     holds.clear();
     for (const entry of entries) this.#release(entry);
   }
 
-  /** Removes all entries. Returns them. */
   clear(): readonly Entry[] {
     const all = [...this.#entries.values()].flatMap((entries) => [...entries.values()]);
     this.#entries.clear();
@@ -77,7 +71,6 @@ export class KeyedEntries {
     return all;
   }
 
-  /** Returns the disposals in progress. */
   get disposing(): readonly Promise<void>[] {
     return [...this.#disposing.keys()];
   }

@@ -7,7 +7,6 @@ import type { Container, ContainerHost, ContainerParts, ServiceCall } from "../c
 import type { Service } from "../call/service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";
 
-/** A container whose code is loaded on first use. */
 export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
   readonly #host: ContainerHost;
@@ -19,13 +18,12 @@ export class LazyContainer implements Container {
   #isUsed = false;
   #isClosing = false;
 
-  /** `host` is the host that has the container. */
   constructor(parts: ContainerParts, host: ContainerHost) {
     this.#parts = parts;
     this.#host = host;
   }
 
-  /** Adds a handler's services. `ready` creates the services that live as long as the server. */
+  /** `ready` creates the services that live as long as the server. */
   add(services: readonly Service[]): void {
     const { loaded } = this.#module;
     if (loaded) loaded.add(services);
@@ -70,7 +68,6 @@ export class LazyContainer implements Container {
     return await (await this.#module.load()).run(call, injection, rest);
   }
 
-  /** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
   async get(call: ServiceCall, service: Service): Promise<unknown> {
     return await (await this.#module.load()).getForCall(call, service);
   }

@@ -15,7 +15,6 @@ import type { Service, Services } from "../call/service.ts";
 import { LazyContainer } from "./lazy_container.ts";
 import type { Needs } from "./service_container.ts";
 
-/** Binds services to a handler. See {@linkcode Binding}. */
 export function bind(services: Services): Binding {
   const toNeeds = (list: Needs["list"]): Needs => ({
     list,
@@ -45,7 +44,6 @@ function inject<C extends ServiceCall, A extends readonly unknown[], R>(
   };
 }
 
-/** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
 export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
   return await openContainer(call.host).get(call, service);
 }

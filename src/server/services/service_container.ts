@@ -29,10 +29,7 @@ import { Scope } from "./service_scope.ts";
 /** Maximum duration of the disposal of one value, and of all values when the server closes, in milliseconds. */
 const DISPOSE_MS = 10_000;
 
-/**
- * Milliseconds after a call's cancellation until the values that live for the call are disposed, if the handler is
- * still running.
- */
+/** Milliseconds from a call's cancellation until its values are disposed, if the handler is still running. */
 const CANCEL_MS = 1000;
 
 const WORDS: Readonly<Record<Lifetime, string>> = {
@@ -41,13 +38,11 @@ const WORDS: Readonly<Record<Lifetime, string>> = {
   call: "lives for one call",
 };
 
-/** The services of a handler, and whether all these services live as long as the server. */
 export interface Needs {
   readonly list: readonly (readonly [name: string, service: Service])[];
   readonly isLasting: boolean;
 }
 
-/** A handler's function, and the services that the function needs. */
 export interface Injection<C, A extends readonly unknown[], R> {
   readonly run: Injectable<C, A, R>;
   readonly needs: Needs;
@@ -55,7 +50,6 @@ export interface Injection<C, A extends readonly unknown[], R> {
   readonly isShared: boolean;
 }
 
-/** The services of one or more endpoints, and their values. */
 // Bound: one per service, `services.values`, and `calls.running` for scopes.
 export class ServiceContainer implements Container {
   // These objects keep the hidden classes of scopes and contexts in memory, like `#model` in subclasses of `Call`. The
@@ -75,10 +69,7 @@ export class ServiceContainer implements Container {
   readonly #keyed: KeyedEntries;
   /** Values that live longer than a call, in the order of their creation. */
   readonly #made = new Set<Entry>();
-  /**
-   * The `ctx.services` object for handlers whose services all exist and live as long as the server. The map is weak,
-   * because a path's handlers may be evicted.
-   */
+  /** The `ctx.services` objects of handlers with only lasting services. Weak, because handlers may be evicted. */
   #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
   /** Loaded on demand, because few services use the handle of the server. */
@@ -87,7 +78,6 @@ export class ServiceContainer implements Container {
   #isClosing = false;
   #closed?: Promise<void>;
 
-  /** `host` is the host that has the container. */
   constructor(parts: ContainerParts, host: ContainerHost) {
     this.#parts = parts;
     this.#keyed = new KeyedEntries({
@@ -103,10 +93,7 @@ export class ServiceContainer implements Container {
     this.#handles = new LazyModule(async () => new (await import("./service_handles.ts")).ServiceHandles(host));
   }
 
-  /**
-   * Adds a handler's services, and the services that these services use. `ready` creates the services that live as long
-   * as the server.
-   */
+  /** `ready` creates the services that live as long as the server. */
   add(services: readonly Service[]): void {
     for (const service of services) {
       const definition = toDefinition(service);
@@ -141,10 +128,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /**
-   * Runs a function with its services. Fast path: no promise is created if all values exist and the function is
-   * synchronous.
-   */
+  /** Fast path: no promise is created if all values exist and the function is synchronous. */
   run<C extends ServiceCall, A extends readonly unknown[], R>(
     call: C,
     injection: Injection<C, A, R>,
@@ -236,7 +220,6 @@ export class ServiceContainer implements Container {
     return result;
   }
 
-  /** Ends a scope without values to dispose, such as the scope of a call whose services could not be created. */
   #endEmpty(scope: Scope, end: ServiceEnd): void {
     scope.end = end;
     if (this.#scopes.delete(scope)) scope.closed.resolve();
@@ -277,10 +260,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /**
-   * Disposes the values of a scope. Throws if disposal fails after a result, because the handler's work is not
-   * complete, for example if a transaction was not committed.
-   */
+  /** Throws if disposal fails after a result, because the work is not complete, such as an uncommitted transaction. */
   async endScope(scope: Scope, planned: ServiceEnd): Promise<void> {
     if (scope.end) return scope.isEmpty ? undefined : await scope.closed.promise;
     const { call } = scope;
@@ -333,10 +313,7 @@ export class ServiceContainer implements Container {
     });
   }
 
-  /**
-   * Returns a service's value, or a promise for the value if it does not exist yet. The value is wrapped in an object,
-   * because the value may be a thenable.
-   */
+  /** The value is wrapped in an object, because the value may be a thenable. */
   #resolve(service: Service, scope?: Scope): { readonly value: unknown } | Promise<unknown> {
     const entry = this.#find(service, scope);
     entry.start?.();
@@ -392,7 +369,7 @@ export class ServiceContainer implements Container {
     return lifetime;
   }
 
-  /** Adds an entry for a new value. `entry.start` runs the service's `make` function. */
+  /** `entry.start` runs the service's `make` function. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
     if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
     entries.set(key, entry);
@@ -464,7 +441,7 @@ export class ServiceContainer implements Container {
     return await handles.open(entry.name, entry.definition);
   }
 
-  /** Resolves to another service's value that the `make` function of `entry` has requested. */
+  /** Resolves to another service's value that `make` of `entry` has requested. */
   async #getFor(entry: Entry, service: Service, scope?: Scope): Promise<unknown> {
     if (!findInternals(service)) {
       throw new TypeError(

@@ -6,13 +6,12 @@ import { CALL, HAS_SCOPES } from "../../core/internals.ts";
 import type { Service } from "../call/service.ts";
 import type { Scope } from "./service_scope.ts";
 
-/** The container and the scope from which `ctx.get` reads services. */
 export interface ServiceSource {
   readonly container: { get(scope: Scope, service: Service): Promise<unknown> };
   readonly scope: Scope;
 }
 
-/** A context with services. The call provides all other members. */
+/** The call provides all other members. */
 export class ServiceContext<S> implements Context<S> {
   readonly services: S;
   readonly #call: Context;

@@ -9,7 +9,6 @@ import { type Definition, type ServiceCall, toDefinition } from "../call/contain
 import { findCall } from "../call/find_call.ts";
 import type { Lifetime, Service } from "../call/service.ts";
 
-/** The key of a value, if its service has keys. */
 export interface EntryKey {
   readonly key?: string;
   readonly fullKey?: string;
@@ -17,7 +16,7 @@ export interface EntryKey {
   readonly account?: Account;
 }
 
-/** One value of a service. The value may not exist yet. */
+/** The value may not exist yet. */
 export class Entry {
   readonly name: string;
   readonly definition: Definition;
@@ -72,7 +71,6 @@ export class Entry {
     return this.#controller.signal;
   }
 
-  /** Aborts the signal for `make`. */
   abort(reason?: unknown): void {
     this.#aborted ??= { reason };
     this.#controller?.abort(reason);
@@ -83,10 +81,7 @@ export class Entry {
   }
 }
 
-/**
- * Returns a path from `from` to `to` in which each entry waits for the next entry. Returns `undefined` if there is no
- * such path.
- */
+/** Returns a path in which each entry waits for the next entry, or `undefined` if there is none. */
 export function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
   if (from === to) return [from];
   for (const next of from.waitsFor) {

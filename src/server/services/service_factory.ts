@@ -12,10 +12,7 @@ import { bind, getService } from "./service_binding.ts";
 
 /** The argument of `make`. The members can be destructured. */
 export interface ServiceScope {
-  /**
-   * Resolves to the value of another service, which must live at least as long as this service. The server disposes the
-   * other value after this value.
-   */
+  /** Resolves to the value of another service that lives at least as long, and is disposed after this value. */
   readonly get: <T>(service: Service<T>) => Promise<T>;
   /**
    * Resolves to the handle of the server, with its store, sealed values, clock and notifications. All values of the
@@ -47,10 +44,7 @@ export interface KeyedServiceScope extends ServiceScope {
 export interface ServiceOptions<T> {
   /** Lifetime of a value. Defaults to `"server"`. */
   readonly per?: "server";
-  /**
-   * Disposes a value. `end` is the outcome of the call that used the value. Defaults to the value's
-   * `Symbol.asyncDispose` or `Symbol.dispose` method.
-   */
+  /** Disposes a value. `end` is the outcome of its call. Defaults to its `Symbol.asyncDispose` or `Symbol.dispose`. */
   readonly dispose?: (value: T, end: ServiceEnd) => unknown;
   /**
    * The services that `make` gets. When the server starts, it creates the services in this list that live as long as
@@ -68,10 +62,7 @@ export interface CallServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
 
 /** Options of a service with one value per key. */
 export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
-  /**
-   * Returns the key for a call, such as the caller's id. If the function returns `undefined`, the value lives for one
-   * call.
-   */
+  /** Returns the key for a call, such as the caller's id, or `undefined` for a value that lives for one call. */
   readonly per: (ctx: Context) => string | undefined;
   /** Milliseconds after which an unused value is disposed. Defaults to 600,000. */
   readonly idleMs?: number;

@@ -7,20 +7,17 @@ import type { Engine } from "../engine/era.ts";
 import type { ServerHandle } from "../engine/server_handle.ts";
 import { ServerPart } from "../engine/server_part.ts";
 
-/** A service that has a handle. */
 interface Owner {
   readonly definition: Definition;
   readonly part: ServerPart;
 }
 
-/** The handles of the services in one container. */
 export class ServiceHandles {
   readonly #host: ContainerHost;
   /** The services that have a handle, by name. */
   // Bound: one per service.
   #owners = new Map<string, Owner>();
 
-  /** `host` is the host that has the container. */
   constructor(host: ContainerHost) {
     this.#host = host;
   }

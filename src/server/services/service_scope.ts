@@ -5,7 +5,6 @@ import type { Definition, ServiceCall } from "../call/container.ts";
 import type { ServiceEnd } from "../call/service.ts";
 import type { Entry } from "./service_entry.ts";
 
-/** The service values that one run of a handler, or of `allow` or `list`, uses. */
 export class Scope {
   readonly call: ServiceCall;
   /** Whether this is a run of `allow` or `list`, which cannot use services that live for one call. */
@@ -33,7 +32,6 @@ export class Scope {
     return this.#made ??= [];
   }
 
-  /** Values with a key that the run uses. */
   get holds(): Set<Entry> {
     return this.#holds ??= new Set();
   }

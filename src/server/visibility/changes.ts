@@ -8,18 +8,12 @@ import type { LogFilter } from "../call/log.ts";
 import type { Published } from "../call/lives.ts";
 import type { Ticker } from "../../core/timers.ts";
 
-/**
- * An event that is passed to subscriptions: a change of a list or a resource, a log message, or the closing of the
- * server.
- */
+/** An event for subscriptions: a change of a list or a resource, a log message, or the closing of the server. */
 export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
-    /**
-     * The handlers that were added or removed, or a filter that selects callers. A caller is notified only if at least
-     * one `allow` returns `true` for the caller.
-     */
+    /** The added or removed handlers, or a filter. Callers are notified only if an `allow` returns `true`. */
     readonly handlers?: readonly { readonly allow?: Allow }[];
     /** Handlers that were enabled or disabled, each with `allow` before and after the change. */
     readonly toggled?: ReadonlyMap<string, Toggled>;
@@ -28,7 +22,6 @@ export type Change =
   | {
     readonly kind: "log";
     readonly level: LogLevel;
-    /** The notification as JSON text. */
     readonly text: string;
     /** Selects the clients that receive the message. */
     readonly to: LogFilter;
@@ -61,7 +54,7 @@ export function checkUri(uri: unknown): asserts uri is string {
 
 export type Listener = (change: Change) => void;
 
-/** Announces changes to listeners. Equal changes within {@linkcode BURST_MS} are announced once. */
+/** Equal changes within {@linkcode BURST_MS} are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
   /** Sends a change to other instances. */
@@ -70,10 +63,7 @@ export class Changes {
   onNews?: (news: ExtensionNews) => void;
   /** Called when notifications of extensions on other instances may have been lost. */
   onMissed?: () => void;
-  /**
-   * Connects to other instances. Called before a listener is added. Once the promise has settled, changes from other
-   * instances arrive.
-   */
+  /** Called before a listener is added. Once the promise has settled, changes from other instances arrive. */
   connect?: () => Promise<unknown> | undefined;
   readonly #ticker: Ticker;
   // Bound: `MAX_BURST`.
@@ -139,8 +129,7 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// Merges two changes. A caller is notified if the caller may see a changed handler, or if one of the two changes
-// selects the caller.
+// A caller is notified if the caller may see a changed handler, or if one of the two changes selects the caller.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   const toggled = new Map(before.toggled);

@@ -8,7 +8,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { type Compiled, type Method, toMethod } from "./feature.ts";
 import { createList } from "./pagination.ts";
 
-/** Creates a feature without handlers. The feature serves empty lists, and rejects every name or URI as unknown. */
+/** The feature serves empty lists, and rejects every name or URI as unknown. */
 export function compileEmpty(name: ListName, core: FeatureParts): Compiled {
   const { listChanged, subscribe } = core.can;
   const list = (key: string = name) => toMethod(createList(key, [], core), { list: key });

@@ -31,10 +31,7 @@ export interface Handler {
   readonly [INTERNALS]: HandlerInternals;
 }
 
-/**
- * Tests whether `value` is a handler. Another copy of this library may have created the handler. A server is not a
- * handler.
- */
+/** Another copy of this library may have created the handler. A server is not a handler. */
 export function isHandler(value: unknown): value is Handler {
   return typeof value === "object" && value !== null && INTERNALS in value && "name" in value && !("fetch" in value);
 }
@@ -45,9 +42,8 @@ export function isHandler(value: unknown): value is Handler {
  * @internal
  */
 export interface HandlerInternals<Definition = unknown> {
-  /** The feature that serves the handler. */
   readonly feature: Feature;
-  /** Key of the handler. Unique within the feature. */
+  /** Unique within the feature. */
   readonly key: string;
   /** Text that no other handler of the server may have. Defaults to the kind and the key, such as `tool "add"`. */
   readonly id?: string;
@@ -57,7 +53,6 @@ export interface HandlerInternals<Definition = unknown> {
   readonly serves?: (uri: string) => boolean;
   /** The handler's definition, in the form that the feature uses. */
   readonly definition: Definition;
-  /** The handler's services, if any. */
   readonly services?: Binding;
   /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
@@ -91,7 +86,6 @@ export type Provide = (
 
 /** Where a handler comes from, and how lists show it. */
 export interface ListedParts {
-  /** See {@linkcode HandlerInternals.foreign}. */
   readonly foreign?: boolean;
   /** Members of the entry that the library does not know. */
   readonly members?: Params;
@@ -99,7 +93,6 @@ export interface ListedParts {
   readonly inputs?: readonly Argument[];
 }
 
-/** An argument in a list of prompts. */
 export interface Argument {
   readonly name: string;
   readonly title?: unknown;
@@ -110,13 +103,11 @@ export interface Argument {
 /** Returns the methods of a feature that clients use instead. `handlers` are all handlers of the feature. */
 export type Narrow = (compiled: Compiled, handlers: readonly Handler[], core: FeatureParts) => Compiled;
 
-/** Creates a handler again with the options that `change` returns. */
 export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
 
 /** The `allow` option of any kind of handler. */
 export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
 
-/** The options of a handler that a group can change. */
 export interface GroupedOptions {
   /** Changes a handler that a layer adds together with the handler. */
   readonly [ADDED]?: (added: Handler) => Handler;
@@ -134,10 +125,7 @@ export interface GroupedOptions {
   readonly allow?: GroupedAllow;
 }
 
-/**
- * An `allow` function that may also decide about a single resource, passed as `subject`. Without `subject`, the
- * function decides about the handler as a whole.
- */
+/** Without `subject`, decides about the handler as a whole, otherwise about the single resource `subject`. */
 export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
 
 /** Binds services to `allow`, which can use only services that live longer than one call. */
@@ -156,13 +144,11 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** What the layers of a handler add to it. */
 export interface HandlerLayers {
   /** The steps, in the order in which they run. */
   readonly steps: readonly LayerStep[];
   /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
-  /** Handlers that are added and removed together with the handler. */
   readonly also: readonly Handler[];
   /** Set if a layer has the step `onInput` or `onOutput`. */
   readonly guards?: HandlerGuards;
@@ -180,12 +166,10 @@ export interface HandlerLayers {
   readonly completion?: Apply;
 }
 
-/** Returns a runner with the steps of layers. */
 export type Apply = <R extends Runner>(runner: R) => R;
 
 /** One step of a layer, or a middleware function. */
 export interface LayerStep {
-  /** Name of the step, such as `around`. */
   readonly step: string;
   /** Name of the layer or of the middleware function. */
   readonly layer: string;
@@ -193,7 +177,6 @@ export interface LayerStep {
   readonly isOutermost?: boolean;
 }
 
-/** Runs a tool or prompt with a validated input, and encodes the value that the handler returns. */
 export type Invoke = (
   call: Call,
   ctx: undefined,
@@ -202,7 +185,6 @@ export type Invoke = (
   filter: Filter | undefined,
 ) => Result | Promise<Result>;
 
-/** Runs a call through the steps `enter` of a handler's layers, and through the layers of extensions. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** The functions of the scheduler with which extensions run calls. */
@@ -216,10 +198,7 @@ export interface Executor {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
   prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T>;
-  /**
-   * Waits for the result of a call that continues after its response. The call counts towards `calls.detached` instead
-   * of `calls.running`. Throws if the limit is reached.
-   */
+  /** Waits for a call that continues after its response, and counts towards `calls.detached`. Throws at the limit. */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Reports the questions of a call that its handler has not awaited. */
   checkQuestions(call: Call, result: Result): void;
@@ -233,7 +212,6 @@ export type Outcome =
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-/** Returns the definitions of a feature's handlers, with the type that the feature uses. */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
   // The cast is safe, because the registry passes each feature only its own handlers.
   return handlers.map((handler) => handler[INTERNALS].definition as Definition);
@@ -243,16 +221,11 @@ export function toDefinitions<Definition>(handlers: readonly Handler[]): readonl
 export interface Feature {
   /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
-  /**
-   * Compiles all handlers of this feature to methods. `all` contains the handlers of all features. Throws if two
-   * handlers conflict.
-   */
+  /** `all` contains the handlers of all features. Throws if two handlers conflict. */
   compile(handlers: readonly Handler[], core: FeatureParts, all: readonly Handler[]): Compiled;
 }
 
-/** The result of compiling a feature's handlers. */
 export interface Compiled {
-  /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
   /** Handles a client's notification. Returns `undefined` if the feature does not handle the notification. */
@@ -269,7 +242,6 @@ export interface Compiled {
 
 /** The client and the connection from which a notification arrived. */
 export interface NotificationSource {
-  /** Whether the client has a session. */
   readonly hasSession?: boolean;
   /** Creates a call in whose context the notification is handled. */
   open(message: Request, client: ClientInfo): Call;
@@ -278,11 +250,8 @@ export interface NotificationSource {
   readonly executor: Executor;
 }
 
-/** A key in the filter of `subscriptions/listen` that an extension serves. */
 export interface ListenKey {
-  /** Id of the extension. */
   readonly extension: string;
-  /** Name of the key. */
   readonly key: string;
   /** Decides whether the extension exists for a caller. `undefined` if it exists for all callers. */
   readonly isShown?: IsShown;
@@ -293,14 +262,11 @@ export interface ListenKey {
   grant(value: unknown, call: Call): Promise<Granted | undefined>;
 }
 
-/** Decides whether something exists for the caller of a call. */
 export type IsShown = (call: Call) => boolean | Promise<boolean>;
 
-/** The granted part of a key's value in the filter. */
 export interface Granted {
   /** The granted value, which is sent to the client. */
   readonly value: unknown;
-  /** The topics to which the granted value refers. */
   readonly topics: readonly string[];
 }
 
@@ -323,26 +289,18 @@ export interface Runner {
   readonly cache?: Cache;
   /** Runs the handler's calls through the steps `enter` of its layers, and through the layers of extensions. */
   readonly within?: RunWithin;
-  /**
-   * Runs the steps `limit` of the handler's layers before the response starts. Throws the error that the client receives
-   * if a limit is reached.
-   */
+  /** Runs the steps `limit` before the response starts. Throws the client's error if a limit is reached. */
   check?(call: Call): Promise<void> | undefined;
 }
 
-/**
- * The callers that may share a cached result: all callers (`public`), a single caller (`private`), or all anonymous
- * callers (`anonymous`).
- */
+/** Callers that may share a result: all (`public`), a single (`private`), or all anonymous callers (`anonymous`). */
 export type CacheScope = "public" | "private" | "anonymous";
 
-/** The scope of a cached result, and its lifetime in milliseconds. */
 export interface Cache {
   readonly ttlMs: number;
   readonly scope: CacheScope;
 }
 
-/** Serves one method. */
 export interface Method {
   /**
    * Finds the runner for a call. Throws the same error for an unknown name as for a handler that the caller may not
@@ -366,15 +324,11 @@ export interface Method {
   readonly list?: string;
 }
 
-/** Creates a method with the same runner for all calls. */
 export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Method {
   return { ...options, find: () => runner };
 }
 
-/**
- * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports the problem to the
- * observer and returns `false`.
- */
+/** If `allow` throws, or does not return a boolean, reports the problem to the observer and returns `false`. */
 export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   if (!allow) return true;
   try {

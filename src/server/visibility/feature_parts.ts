@@ -27,10 +27,7 @@ export type MapError<S = NoServices> = (
   ctx: Context<S>,
 ) => string | ToolError | McpError | undefined;
 
-/**
- * Returns the JSON Schema that clients receive for a tool. The function may change and return `schema`, which is a
- * copy.
- */
+/** Returns the JSON Schema that clients receive for a tool. May change and return `schema`, which is a copy. */
 export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
 /** The tool to which a published schema belongs. */
@@ -41,7 +38,6 @@ export interface PublishedTool {
   readonly use: "input" | "output";
 }
 
-/** The server options and objects that features use. */
 export interface FeatureParts extends Reporter, ScopeRules {
   /** Name and version of the server. Results may contain this information. */
   readonly info: Implementation;
@@ -56,17 +52,13 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly cacheScope: "public" | "private" | "anonymous";
   /** Whether the server has middleware, which may change results. */
   readonly hasMiddleware: boolean;
-  /** Converts an unexpected error that a handler threw. */
   readonly mapError?: MapError;
-  /** Encoders for the values of all handlers. */
   readonly encoders?: readonly Encoder[];
-  /** Changes the JSON Schemas that clients receive. */
   readonly publishSchema?: PublishSchema;
   /** Whether an argument may be JSON text if the schema expects a type other than a string. */
   readonly lenientArguments?: boolean;
   /** The format of the text copy of structured content. */
   readonly text?: TextCopy;
-  /** The server's optional capabilities. */
   readonly can: ReadCapabilities;
   /** The store, with the values and logs that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedStore;

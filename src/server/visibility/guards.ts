@@ -48,14 +48,12 @@ export interface Encoder {
   readonly encode: (value: never) => unknown;
 }
 
-/** Runs a handler with its context, and applies encoders and output guards to the handler's value. */
 export type Filter = (
   run: (ctx: Context<never>) => unknown,
   ctx: Context<never>,
   sending: FilteredResult,
 ) => Promise<unknown>;
 
-/** The facts about a handler that are required to filter its result. */
 export interface FilteredResult {
   /** Kind and name of the handler for error messages, such as `tool "add"`. */
   readonly place: string;
@@ -82,7 +80,6 @@ export interface EncodedValue {
   readonly mimeType?: string;
 }
 
-/** Functions that check the input and the output of a handler, in the order in which they run. */
 export interface GuardSteps {
   readonly input: readonly ((input: unknown, ctx: Context<never>) => unknown)[];
   readonly output: readonly ((output: unknown, ctx: Context<never>, part: OutputPart) => unknown)[];

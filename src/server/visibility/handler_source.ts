@@ -41,10 +41,7 @@ const DEPRECATED = "which the protocol deprecates";
 const ONLY_LINK = "it returns only a resource link, which some clients do not pass to the model; " +
   "return a text too, such as [`Saved ${title}.`, resourceLink(uri)]";
 
-/**
- * Whether the source of a function returns nothing but a resource link, or a list of resource links. Does not find
- * links under another name, or in functions that it calls.
- */
+/** Also for a list of links. Does not find links under another name, or in functions that the source calls. */
 function returnsOnlyLink(source: string): boolean {
   const head = source.slice(0, Math.max(0, source.indexOf("=>")));
   const body = source.slice(head.length + 2).trimStart();

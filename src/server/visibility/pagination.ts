@@ -83,7 +83,6 @@ class PagedList {
     this.#isVarying = entries.some(({ vary }) => vary);
   }
 
-  /** Returns the page that a call asks for. */
   read(call: Call): Result | Promise<Result> {
     return (call.params.cursor ?? undefined) === undefined ? this.#toPageFrom(0, call) : this.#readNext(call);
   }
@@ -118,10 +117,7 @@ class PagedList {
     return shared;
   }
 
-  /**
-   * Adds the entries from `from` on that the caller may see to `visible`, until it has one more than fits on a page. Waits
-   * only for decisions that are promises.
-   */
+  /** Adds visible entries from `from`, until there is one more than fits on a page. Waits only for promises. */
   #findVisible(from: number, call: Call, visible: Entry[] = []): readonly Entry[] | Promise<readonly Entry[]> {
     // The place is a position in the full list, so that pages do not shift if the caller can later see other entries.
     for (let at = from; at < this.#entries.length && visible.length <= this.#pageItems; at++) {
@@ -150,7 +146,6 @@ class PagedList {
     return entry.vary ? entry.vary(call, this.#core) : entry;
   }
 
-  /** Returns a page with the first of `visible`, and a cursor if there are more. */
   #toPage(visible: readonly Entry[], call: Call): Result | Promise<Result> {
     const { name, cursors } = this.#options;
     const items = visible.slice(0, this.#pageItems);
@@ -181,7 +176,6 @@ class PagedList {
   }
 }
 
-/** A part of a list. */
 interface Selection {
   readonly items: readonly Entry[];
   /** The entries as clients receive them. Frozen, so that their JSON text can be cached. */
@@ -192,7 +186,6 @@ function isSame(some: readonly Entry[], others: readonly Entry[]): boolean {
   return some.length === others.length && some.every((entry, at) => entry === others[at]);
 }
 
-/** The entries that were found, and the decision about the next one. */
 interface Pending {
   readonly visible: Entry[];
   readonly shown: Promise<Entry | undefined>;
@@ -203,15 +196,14 @@ function isPrivate(entries: readonly Entry[]): boolean {
 }
 
 /**
- * Creates and reads the cursors of one list. Cursors are sealed, because a cursor may contain the key of an entry that
- * the caller must not see. If callers see different entries, each cursor is bound to a principal.
+ * Cursors are sealed, because a cursor may contain the key of an entry that the caller must not see. If callers see
+ * different entries, each cursor is bound to a principal.
  */
 export class Cursors {
   readonly #core: FeatureParts;
   readonly #list: string;
   readonly #isPrivate: boolean;
 
-  /** `list` is the list's name. `isPrivate` binds each cursor to the caller's principal. */
   constructor(core: FeatureParts, list: string, isPrivate: boolean) {
     this.#core = core;
     this.#list = list;
@@ -223,10 +215,7 @@ export class Cursors {
     return this.#core.sealer.seal(this.#purpose(call), place);
   }
 
-  /**
-   * Resolves to the position in a call's cursor, or to `undefined` if the call has no cursor. Rejects if the cursor
-   * does not belong to this list.
-   */
+  /** Resolves to `undefined` if the call has no cursor. Rejects if the cursor does not belong to this list. */
   async read(call: Call): Promise<string | undefined> {
     const cursor = call.params.cursor ?? undefined;
     if (cursor === undefined) return;
@@ -249,8 +238,5 @@ export class Cursors {
   }
 }
 
-/**
- * Maximum length of a cursor in characters. The limit is high, because the cursor may contain a long cursor from a
- * provider.
- */
+/** Maximum length of a cursor in characters, which is high because the cursor of a provider may be long. */
 const MAX_CURSOR = 65_536;

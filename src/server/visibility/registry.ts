@@ -12,15 +12,13 @@ import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import type { ScopeComparison } from "../call/scopes.ts";
 import { INTERNALS } from "../../core/internals.ts";
 
-/** The parts of the server that the registry uses. */
 export interface RegistryParts extends FeatureParts {
   readonly auth?: ScopeComparison & {
-    /** Throws if no caller can have the scopes that a handler requires. */
     checkHandler?(name: string, scopes: readonly string[] | undefined): void;
   };
 }
 
-/** The handlers of a server. Handlers are compiled when they change, never during a call. */
+/** Handlers are compiled when they change, never during a call. */
 export class Registry {
   readonly #core: RegistryParts;
   readonly #changes: Changes;
@@ -32,14 +30,13 @@ export class Registry {
    * a provider has found the handlers, which are not in the registry.
    */
   rule?: (handlers: readonly Handler[], isFound?: boolean) => ReadonlyMap<Handler, Handler>;
-  /** Called after handlers were added or removed. */
   onChange?: () => void;
   #compiled = new Map<string, Compiled>();
   #capabilities?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Compiled methods by name. A new map replaces this map when handlers change. */
   methods: ReadonlyMap<string, Method>;
 
-  /** Creates a registry without handlers. The registry announces changed lists through `changes`. */
+  /** The registry announces changed lists through `changes`. */
   constructor(core: RegistryParts, changes: Changes) {
     this.#core = core;
     this.#changes = changes;
@@ -60,7 +57,7 @@ export class Registry {
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
-  /** Returns the compiled feature with this name, or `undefined` if the server does not have the feature. */
+  /** Returns `undefined` if the server does not have the feature. */
   compiled(feature: string): Compiled | undefined {
     return this.#compiled.get(feature);
   }
@@ -77,10 +74,7 @@ export class Registry {
     return !!this.#compiled.get(name)?.capabilities[name]?.listChanged;
   }
 
-  /**
-   * Adds handlers. If handlers conflict, throws and changes nothing. `isReported` is `false` for the handlers of a new
-   * server.
-   */
+  /** If handlers conflict, throws and changes nothing. `isReported` is `false` for the handlers of a new server. */
   add(handlers: readonly Handler[], isReported = false): void {
     // Several handlers may bring the same handler, which is then added with the first and removed with the last of them.
     const brought = new Set(this.#handlers);
@@ -132,15 +126,11 @@ export class Registry {
     return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
   }
 
-  /** Returns the resource template or provider that serves a URI, if any. */
   findPattern(uri: string): Handler | undefined {
     return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
   }
 
-  /**
-   * Returns the name or URI of the handler to which a request refers. Returns `undefined` if the request does not refer
-   * to a handler.
-   */
+  /** Returns the name or URI in a request, or `undefined` if the request does not refer to a handler. */
   findSubject({ method, params }: { readonly method: string; readonly params: Params }): string | undefined {
     const name = this.methods.get(method)?.subject;
     const subject = name === undefined ? undefined : params[name];
@@ -152,9 +142,7 @@ export class Registry {
     return this.#ruled?.get(handler) ?? handler;
   }
 
-  /**
-   * Compiles handlers again after rules have changed. `changed` returns the handlers to which the changed rules apply.
-   */
+  /** `changed` returns the handlers to which the changed rules apply. */
   toggle(changed: (handlers: readonly Handler[]) => readonly Handler[]): void {
     this.#compile(this.#handlers, changed(this.#handlers));
   }
@@ -204,7 +192,6 @@ function toMethods(compiled: ReadonlyMap<string, Compiled>): ReadonlyMap<string,
 
 const LISTS: readonly string[] = ["tools", "resources", "prompts"];
 
-/** Creates the error for an unknown method. */
 export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }
@@ -226,7 +213,6 @@ function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
 }
 
-/** Returns the text that no other handler of the server may have. */
 function toId(handler: Handler): string {
   return handler[INTERNALS].id ?? toName(handler);
 }

@@ -5,7 +5,6 @@
 import type { ChangeNotifier } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 
-/** A provider's functions that are called when a URI gets its first subscriber, and when its last subscription ends. */
 export interface SubscriptionHooks {
   /** Called when a URI gets its first subscriber. */
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
@@ -23,7 +22,6 @@ interface Entry {
   isBusy: boolean;
 }
 
-/** Counts the subscribers to URIs whose provider has hooks. */
 export class Subscribers {
   readonly #core: Reporter;
   readonly #server: ChangeNotifier;
@@ -36,7 +34,7 @@ export class Subscribers {
     this.#server = server;
   }
 
-  /** Adds a subscriber to a URI. Returns a function that removes the subscriber, and that must be called only once. */
+  /** Returns a function that removes the subscriber, and that must be called only once. */
   add(uri: string, hooks: SubscriptionHooks): () => void {
     const known = this.#entries.get(uri);
     // Create a new entry if the provider was replaced while the URI had subscribers.

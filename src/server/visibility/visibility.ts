@@ -8,7 +8,6 @@ import { INTERNALS } from "../../core/internals.ts";
 import { type Registry, toName, withAlso } from "./registry.ts";
 import { readVerdict } from "../call/verdict.ts";
 
-/** A rule that enables or disables handlers for all callers. Can be shared with other instances. */
 export interface SharedRule {
   /** Kind and name of a handler, or a tag. */
   readonly key: string;
@@ -27,16 +26,12 @@ export interface PlacedRule extends SharedRule {
   readonly at: number;
 }
 
-/** Rules that apply to all instances of a server. */
 export interface SharedRules {
   /** The rules, oldest first. `undefined` until the rules were read. */
   readonly list: readonly PlacedRule[] | undefined;
   /** Calls `onChange` whenever the rules have changed. Returns a function that stops these calls. */
   watch(onChange: () => void): () => void;
-  /**
-   * Registers the rules for one path, so that a rule for all paths that is added later is newer than each of these
-   * rules, and takes precedence.
-   */
+  /** Registers the rules for one path, so that a later rule for all paths is newer, and takes precedence. */
   noticed(rules: readonly PlacedRule[]): void;
   /**
    * Adds a rule on all instances. On this instance, the rule applies immediately.
@@ -54,16 +49,12 @@ export interface SharedRules {
   load(): Promise<unknown> | undefined;
 }
 
-/** Applies the rules that `enable` and `disable` set to a server's handlers. */
 export class Visibility {
   readonly #registry: Registry;
   readonly #changes: Changes;
   #rules: readonly Rule[];
 
-  /**
-   * Must be created before the registry has handlers. `trunk` contains the rules for all paths of the server, which are
-   * older than all rules in this object.
-   */
+  /** Created before the registry has handlers. `trunk` contains the rules for all paths, which are older. */
   constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
     this.#registry = registry;
     this.#changes = changes;
@@ -71,7 +62,6 @@ export class Visibility {
     registry.rule = (handlers) => this.#rule(handlers);
   }
 
-  /** Adds a rule, applies it, and notifies the clients whose lists have changed. */
   toggle(rule: Rule): void {
     const { key, callers } = rule;
     // A new rule replaces the older rule for the same handlers and callers. A rule for all callers replaces all rules
@@ -121,7 +111,6 @@ export class Visibility {
   }
 }
 
-/** Selects the handlers to which a change applies. */
 export type Find = (handlers: readonly Handler[]) => readonly Handler[];
 
 /** Groups handlers, and the handlers that were added together with them, by the keys with which rules can select them. */
@@ -136,7 +125,7 @@ export function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, Re
   return groups;
 }
 
-/** Returns the handler with `rules` applied. The rules are sorted from oldest to newest. */
+/** The rules are sorted from oldest to newest. */
 export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const newest = rules.at(-1);
   if (newest?.isShown && !newest.callers) return handler;

@@ -20,7 +20,6 @@ import { readPrincipal } from "../call/principal.ts";
 /** Writes a message. For backpressure, returns a promise that settles when the client has read more. */
 export type Write = (text: string) => Promise<void> | undefined;
 
-/** The server's end of a channel. */
 export interface Pipe {
   /**
    * Receives a message. For backpressure, returns a promise if the caller should wait before it reads the next message.
@@ -28,10 +27,7 @@ export interface Pipe {
    * principal, but the scopes can differ.
    */
   receive(text: string, principal?: Principal): Promise<void> | undefined;
-  /**
-   * Sends the error for input that is not a message: `"long"` if a line is too long, or `"encoding"` if a line is not
-   * UTF-8.
-   */
+  /** Sends the error for a line that is too long (`"long"`), or that is not UTF-8 (`"encoding"`). */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Maximum size of a message, in bytes. */
   readonly lineBytes: number;
@@ -53,10 +49,7 @@ export interface Pipe {
   untilAnswered(count: number): Promise<void>;
   /** Ends all subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
-  /**
-   * Closes the channel: cancels all calls, and writes no more messages. With `error`, each request without a response
-   * gets an error with this message first.
-   */
+  /** Cancels all calls, and writes no more. With `error`, each unanswered request first gets this error message. */
   close(error?: string): void;
 }
 
@@ -90,9 +83,7 @@ export interface PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Replaces the default of {@linkcode openPipe}. */
     readonly openPipe?: OpenPipe;
-    /** The engine and the era that serve a channel. */
     readonly served?: Served;
     readonly host?: ContainerHost;
     readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
@@ -141,7 +132,6 @@ export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   throw new TypeError("Cannot open a channel: the object is not a server; pass a server from createServer()");
 }
 
-/** A pending `untilAnswered` call. */
 interface Waiting {
   readonly count: number;
   readonly resolve: () => void;
@@ -158,7 +148,6 @@ class Channel implements Pipe, Link {
   readonly #engine: Engine;
   readonly #era: Era;
   readonly #write: Write;
-  /** Reports the end of the channel to the observer. */
   #reportEnd?: (why: "disconnected") => void;
   /** The account of the channel. An account without a key is used only by this channel. */
   readonly #own: Account;
@@ -319,7 +308,6 @@ class Channel implements Pipe, Link {
 
 const EXPIRED = { code: UNAUTHENTICATED, message: "Cannot serve the request: the credentials have expired" };
 
-/** The link of a message with its own credentials. */
 class MessageLink implements Link {
   readonly principal?: Principal;
   readonly #channel: Channel;

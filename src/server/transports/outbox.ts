@@ -13,7 +13,7 @@ export interface OutboxOptions {
   readonly account: () => Account;
 }
 
-/** A queue of texts for one reader. A large queue is charged to the client. */
+/** A large queue is charged to the client. */
 export class Outbox {
   /** The number of characters in the queue. */
   length = 0;
@@ -45,10 +45,7 @@ export class Outbox {
     return this.length >= characters || this.#count >= texts;
   }
 
-  /**
-   * Adds a text. `texts` is the number of texts that were joined into `text`. Returns `false` if the client exceeds its
-   * memory limit.
-   */
+  /** `texts` is the number of joined texts. Returns `false` if the client exceeds its memory limit. */
   push(text: string, texts = 1): boolean {
     // Count the taken characters too, because a partly taken text is still in memory as a whole.
     const held = this.length + this.#taken + text.length;
@@ -63,7 +60,6 @@ export class Outbox {
     return true;
   }
 
-  /** Settles when the queue is no longer full. */
   untilRoom(): Promise<void> {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }

@@ -231,10 +231,7 @@ const NOT_HERE: Refusal = {
   reason: "path",
 };
 
-/**
- * Serves MCP over a standard socket that is open or connecting. Use this function if your program upgrades requests
- * itself.
- */
+/** Serves MCP over an open or connecting standard socket. For programs that upgrade requests themselves. */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
   const connection = new SocketConnection(server, socket, { principal });
   socket.addEventListener("message", ({ data }) => connection.receive(data));
@@ -327,7 +324,6 @@ class SocketConnection {
     return true;
   }
 
-  /** Continues to write if the socket accepts more data. */
   drain(): void {
     if (toBuffered(this.#socket) > MAX_BUFFERED) return;
     this.#pipe.account.free(this.#held);

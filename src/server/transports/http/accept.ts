@@ -9,10 +9,7 @@ export interface Accepts {
   readonly stream: boolean;
 }
 
-/**
- * Tests whether a Content-Type is JSON in UTF-8. Requiring JSON protects against malicious web pages, which can send
- * other common types without a CORS preflight.
- */
+/** Requiring JSON protects against web pages, which can send other common types without a CORS preflight. */
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
@@ -21,10 +18,7 @@ export function isJsonType(type: string | null): boolean {
     parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }
 
-/**
- * Returns the response types that an Accept header allows. Without the header, or with `*` + `/*`, the client accepts
- * JSON and streams.
- */
+/** Without the header, or with `*` + `/*`, the client accepts JSON and streams. */
 export function readAccept(accept: string | null): Accepts {
   if (!accept?.trim()) return { json: true, stream: true };
   const ranges = new Map<string, boolean>();

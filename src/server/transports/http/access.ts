@@ -42,12 +42,8 @@ export interface ConnectionInfo {
   ) => Response | Promise<Response>;
 }
 
-/** Hosts and origins that are allowed in addition to the defaults. */
 export interface AccessOptions {
-  /**
-   * Allowed hosts, such as `mcp.example.com` or `box.local:8080`. If the list is not empty, every request must use a
-   * listed host or a loopback host.
-   */
+  /** Allowed hosts, such as `box.local:8080`. If not empty, every request must use a listed or a loopback host. */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call the server, such as `https://app.example.com`. */
   readonly origins: readonly string[];
@@ -55,7 +51,6 @@ export interface AccessOptions {
   readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
 }
 
-/** Facts about the kind of request that is checked. */
 export interface CallerOptions {
   /**
    * Whether a browser may send the request without a CORS preflight, such as a request for a WebSocket or a route. Any
@@ -64,7 +59,6 @@ export interface CallerOptions {
   readonly isSimple?: boolean;
 }
 
-/** The reason why a check rejects a request, and the HTTP status. */
 export interface Refusal {
   readonly status: number;
   /** The end of the message "Cannot serve the request: …". */
@@ -157,7 +151,6 @@ export function toCheckedUrl({ headers, url }: Request): string {
   return URL.parse(named)?.host === URL.parse(url)?.host ? url : named;
 }
 
-/** Returns a request for an endpoint with its checked URL. */
 export function toChecked<Info>(visit: Visit<Info>): Visit<Info> {
   const { request } = visit;
   const url = toCheckedUrl(request);
@@ -167,7 +160,6 @@ export function toChecked<Info>(visit: Visit<Info>): Visit<Info> {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** Tests whether a Host header contains a loopback host. */
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
   return !!authority && isLoopbackName(authority.name);

@@ -5,7 +5,7 @@
 import { quote } from "../../../core/protocol/errors.ts";
 import { parseAuthority, toAddress, toOrigin } from "./address.ts";
 
-/** Normalizes the option `hosts`. Throws if the list is empty or an item is not a host. */
+/** Throws if the list is empty or an item is not a host. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
   // Throw for an empty list. Otherwise an empty list would allow every host, as if the option were not set.
@@ -15,10 +15,7 @@ export function readHosts(hosts?: readonly string[]): readonly string[] {
   );
 }
 
-/**
- * Normalizes the option `origins`. Accepts the custom schemes of browser extensions, and `null`, which browsers send
- * for pages without an origin.
- */
+/** Accepts the custom schemes of browser extensions, and `null`, which browsers send for pages without an origin. */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
     each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
@@ -27,7 +24,7 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** Returns the option `path` unchanged. Throws if `path` is not a plain path. */
+/** Throws if `path` is not a plain path. */
 export function readPath(path: string): string {
   if (isPlainPath(path)) return path;
   const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
@@ -39,10 +36,7 @@ export function isPlainPath(path: string): boolean {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
 
-/**
- * Returns a path with parameters, such as `/tenants/:tenant/mcp`, unchanged. Throws if a parameter is not a whole
- * segment, or if two parameters have the same name.
- */
+/** Returns `path` unchanged. Throws if a parameter is not a whole segment, or occurs twice. */
 export function readTemplate(path: string): string {
   const names = path.match(/:\w+/g) ?? [];
   const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
@@ -54,7 +48,7 @@ export function readTemplate(path: string): string {
   );
 }
 
-/** Normalizes the option `proxies`. Throws if an item is not an IP address. */
+/** Throws if an item is not an IP address. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))

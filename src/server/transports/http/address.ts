@@ -33,10 +33,7 @@ export function toOrigin(text: string): string {
   return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
 }
 
-/**
- * Returns the path of an absolute URL without normalizing the path. Does not parse the URL, because parsing is slower,
- * and may throw on Bun.
- */
+/** Returns the path without normalizing it. Does not parse the URL: parsing is slower, and may throw on Bun. */
 export function toRequestPath(url: string): string {
   return url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");
 }

@@ -15,20 +15,16 @@ interface LimitedPot extends PotOptions {
   readonly timeoutMs?: number;
 }
 
-/** The error for work that takes too long. */
 export const TOO_SLOW = new Error("Cannot authenticate a caller: the authentication took too long");
 
-/** The error for work that is still in progress when the server closes. */
 export const CLOSED = new Error("Cannot authenticate a caller: the server is closing");
 
 /** Applies the `auth` limits to asynchronous work, such as authentications, and to delayed requests. */
 export class AuthenticationLimits {
   readonly #core: Core;
   readonly #accounts: Accounts;
-  /** The pot that counts the requests whose work is in progress. */
   readonly #pot: Pot;
   readonly #timeoutMs: number;
-  /** For each wait, a function that ends the wait with an error. */
   // Bound: the pot, which counts each wait.
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
@@ -41,7 +37,6 @@ export class AuthenticationLimits {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Tests whether a limit is reached, so that work for this request must not start. */
   isFull(entry: Entering): boolean {
     return this.#pot.used > 0 && !this.#pot.makeRoom(this.#toAccount(entry), 1);
   }
@@ -81,13 +76,11 @@ export class AuthenticationLimits {
   }
 }
 
-/** Returns the options of a pot with the limits `auth.running` and `auth.runningPerPeer`. */
 export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
   const { running: total, runningPerPeer: share } = auth;
   return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };
 }
 
-/** Returns the options of the pot that counts delayed requests. */
 export function toDelayPot({ limits: { auth } }: Core): LimitedPot {
   const { delayed: total, delayedPerPeer: share, delayMs: timeoutMs } = auth;
   return { name: "auth.delayed", total, share, shareName: "auth.delayedPerPeer", timeoutMs };

@@ -9,7 +9,6 @@ import type { ConnectionInfo } from "./access.ts";
 import type { Caller, Place } from "./caller.ts";
 import type { PathValues } from "./path_template.ts";
 
-/** Authenticates callers, and hides their credentials from handlers, middleware and observers. */
 export interface Authenticator {
   /**
    * Returns the response of an authentication route without path parameters. Returns `undefined` if the request is not
@@ -18,7 +17,7 @@ export interface Authenticator {
   respond(request: Request): Promise<Response> | undefined;
   /** Like `respond`, but also for routes with path parameters, which `open` reads. */
   respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined>;
-  /** Authenticates the caller of a request. Returns a response if the request is rejected. */
+  /** Returns a response if the request is rejected. */
   authenticate<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
@@ -26,11 +25,11 @@ export interface Authenticator {
   ): Caller<P> | Response | Promise<Caller<P> | Response>;
   /** Returns whether a request has credentials in a header, cookie or query parameter that the authentication reads. */
   hasCredentials(request: Request): boolean;
-  /** Starts the authentication. Rejects if it cannot be started. */
+  /** Rejects if it cannot be started. */
   ready(): Promise<void> | undefined;
   /** Rejects all requests that are being authenticated, because the server is closing. */
   close(): void;
-  /** Stops the authentication. Waits a limited time. */
+  /** Waits a limited time. */
   stop(): Promise<void>;
 }
 
@@ -44,10 +43,8 @@ export interface EnterOptions<P extends Place = Place> {
   readonly place?: P;
 }
 
-/** The parts of a server that the authenticator needs. */
 export interface AuthenticatorParts {
   readonly engine: Engine;
   readonly path: string;
-  /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
 }

@@ -5,10 +5,7 @@ import { RETRY_AFTER } from "../../call/link.ts";
 import { nameLimits } from "../../../core/protocol/errors.ts";
 import type { Refusal } from "./refusals.ts";
 
-/**
- * The refusal of a body that is incomplete, because the client has disconnected, or because code in front of the server
- * has read the body or limits its size.
- */
+/** The body is incomplete: the client disconnected, or code in front of the server has read or limited the body. */
 export const INCOMPLETE: Refusal = {
   status: 400,
   message:
@@ -29,7 +26,6 @@ export const TOO_MUCH_ARRIVING: Refusal = {
   reason: "body",
 };
 
-/** The refusal of a body that is larger than `request.bodyBytes`. */
 export const TOO_LARGE: Refusal = {
   status: 413,
   ...nameLimits("Cannot read the body: the body is larger than the limit", "request.bodyBytes"),
@@ -63,7 +59,6 @@ export function isWithin(length: string | null, max: number): boolean {
   return Number(length) <= max;
 }
 
-/** Creates the refusal of a body that did not arrive within `bodyMs` milliseconds. */
 export function tooSlow(bodyMs: number): Refusal {
   return {
     status: 408,

@@ -6,7 +6,6 @@ import type { SeenRequest } from "../../call/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
 
-/** The concrete path of a request, if the server's path has parameters. */
 export interface Place {
   /** The concrete path of the endpoint, normalized. */
   readonly path: string;

@@ -29,7 +29,6 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
   readonly find?: (request: Request, info: ConnectionInfo | undefined) => P | undefined | Promise<P | undefined>;
   /** Returns a function that reads the path parameters of an authentication route. */
   readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenPathParams;
-  /** Creates the response to requests for other paths. */
   readonly refusePath: () => Response;
 }
 
@@ -38,10 +37,8 @@ export interface CallersOptions extends AccessOptions {
   readonly authenticator?: LazyModule<Authenticator>;
 }
 
-/** A caller, or the response to a rejected request. */
 export type Identified<P extends Place = Place> = Caller<P> | Response;
 
-/** Identifies the callers of all HTTP endpoints of a server. */
 export class Callers {
   readonly #core: Core;
   readonly #options: CallersOptions;
@@ -143,7 +140,7 @@ export class Callers {
     return place instanceof Promise ? place.then(enter) : enter(place);
   }
 
-  /** Responds to a request for a route of the authentication. Refuses any other request. */
+  /** Refuses a request that is not for a route of the authentication. */
   async #respondAt<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
@@ -197,7 +194,6 @@ export class Callers {
   }
 }
 
-/** Maximum number of remembered hosts. */
 const MAX_HOSTS = 10_000;
 
 // Tests whether a URL has this host and path, optionally followed by a query. Compares the texts, because parsing is

@@ -5,7 +5,6 @@
 import type { Checked } from "../../../core/schema/schema.ts";
 import type { PathValues } from "./path_template.ts";
 
-/** Converts path parameters with the schema of the server. */
 export type Convert = (values: PathValues) => Promise<Checked>;
 
 /**

@@ -23,10 +23,7 @@ export interface CorsOptions {
   readonly headers?: readonly string[];
 }
 
-/**
- * Cross-origin access from browsers. `"none"` allows no other origin. A function receives an origin, and returns
- * whether the origin is allowed.
- */
+/** Access from other origins. `"none"` allows no other origin. A function returns whether an origin is allowed. */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
 /**
@@ -44,7 +41,6 @@ export function readCorsHeaders(cors: Cors = "none"): readonly string[] {
   return headers;
 }
 
-/** The permissions of web pages from an allowed origin. */
 export interface Grant {
   readonly credentials: boolean;
 }

@@ -18,7 +18,6 @@ export interface CorsParts {
   readonly headers: readonly string[];
 }
 
-/** Wraps `fetch` to add CORS headers and to respond to preflight requests. */
 export function withCors(
   { rule, headers }: CorsParts,
   fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>,

@@ -16,18 +16,15 @@ import type { HttpEntry } from "./lazy_endpoint.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 
-/** A server with an HTTP endpoint. */
 interface EntryServer extends PipeServer {
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
 }
 
 export interface EntryOptions extends Pick<WayIn, "path" | "isSimple"> {
   readonly transport: TransportName;
-  /** The refusal of a request whose path does not exist. */
   readonly missing: Refusal;
 }
 
-/** A client that opens a stream or a socket. */
 export interface Entrant {
   readonly principal?: Principal;
   readonly account: Account;
@@ -38,10 +35,7 @@ export interface Entrant {
   readonly served: PipeServer;
   /** The charge in the pot of all streams. */
   readonly place: Holding;
-  /**
-   * Closes the stream or socket to make room for another client, unless it has unanswered messages. Without this
-   * function, the place cannot be taken away from the client.
-   */
+  /** Closes the stream or socket, unless messages are unanswered. Without `drop`, the client keeps its place. */
   drop?: Drop;
 }
 
@@ -63,7 +57,7 @@ export class Entry {
     };
   }
 
-  /** Identifies the caller of a request, and calls `serve`. Creates the response if the request or `serve` fails. */
+  /** Creates the response if the request or `serve` fails. */
   async fetch(
     request: Request,
     info: ConnectionInfo | undefined,
@@ -83,7 +77,7 @@ export class Entry {
     }
   }
 
-  /** Charges a client for a stream or socket, and runs `admit`. Calls `open` unless the client is refused. */
+  /** Calls `open` unless the client is refused. */
   async admit(caller: Caller<Spot>, parts: HttpParts, open: (entrant: Entrant) => Response): Promise<Response> {
     const { principal } = caller;
     const { transport } = this.#way;
@@ -112,7 +106,7 @@ export class Entry {
   }
 }
 
-/** Charges the client for a stream or socket. Returns a refusal if a limit does not allow another one. */
+/** Returns a refusal if a limit does not allow another one. */
 function charge(account: Account, transport: TransportName, drop: Drop): Holding | Refusal {
   const thing = transport === "websocket" ? "socket" : "stream";
   const refuse = (state: string, limits: string) => toOverload(toBusy(`open the ${thing}: ${state}`, limits));
@@ -125,13 +119,9 @@ function charge(account: Account, transport: TransportName, drop: Drop): Holding
     refuse("too many streams are open", "connections.streams, connections.streamsPerClient");
 }
 
-/** The facts about a client that has sent no message yet. */
 const NOBODY: ClientInfo = { version: "", capabilities: {} };
 
-/**
- * Returns the refusal if the server's `admit` option refuses the caller, otherwise `undefined`. `served` is the server
- * to which the caller connects.
- */
+/** Returns the refusal of `admit`, if any. `served` is the server to which the caller connects. */
 async function findEntryRefusal(
   served: PipeServer,
   caller: Caller,

@@ -106,7 +106,7 @@ export class EventStream {
     this.#outbox = new Outbox({ texts, characters, account: options.account });
   }
 
-  /** Creates the body of the response. Can be called only once. */
+  /** Can be called only once. */
   toBody(): ReadableStream<Uint8Array> {
     // Deno and Bun call pull() only when the socket accepts more data. Unread data stays in the kernel (about 4 MB) and
     // in the outbox, whose size is limited. With a higher high-water mark, or without pull(), the runtime would buffer
@@ -125,15 +125,11 @@ export class EventStream {
     return this.push(toEvent(text, fields));
   }
 
-  /** Writes a heartbeat. */
   comment(): void {
     this.push(this.#options.comment ?? COMMENT);
   }
 
-  /**
-   * Writes a text unchanged. `texts` is the number of texts that were joined. Closes the stream if the client's memory
-   * limit is exceeded.
-   */
+  /** Writes a text unchanged, which joins `texts` texts. Closes the stream if the client's memory limit is exceeded. */
   push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;

@@ -23,7 +23,6 @@ const SPACE = "\n";
  */
 const TURNS = 64;
 
-/** The parts that all exchanges of an endpoint share. */
 export interface ExchangeParts {
   readonly core: Core;
   readonly streams: EventStreams;
@@ -33,7 +32,6 @@ export interface ExchangeParts {
   peer(caller: Caller): string | undefined;
 }
 
-/** Called when the server responds with a stream. Receives the response body. */
 type OnOpen = (body: ReadableStream<Uint8Array>) => void;
 
 /** The part of the response that is not sent yet when the reply is known. */
@@ -68,10 +66,7 @@ export class Exchange implements Link {
   #opened?: ReadableStream<Uint8Array>;
   #isOver: boolean;
   #events?: LinkEvents;
-  /**
-   * Messages that were sent before the response has started, as the text of events. Often the result follows
-   * immediately, and no stream is needed.
-   */
+  /** Messages before the response, as the text of events. The result often follows, and no stream is needed. */
   #buffered?: string;
   /** Number of events in the buffer, including the opening event. */
   #texts: number;
@@ -185,10 +180,7 @@ export class Exchange implements Link {
     return opening ? toEvent("", opening) : COMMENT;
   }
 
-  /**
-   * Ends the exchange with the reply. Returns the data that is not sent yet, or `undefined` if the stream sends the
-   * reply.
-   */
+  /** Returns the data that is not sent yet, or `undefined` if the stream sends the reply. */
   finish(reply: Reply): Rest | undefined {
     const { text, status, event } = reply;
     this.#parts.waiting.delete(this);

@@ -28,10 +28,7 @@ export interface HttpOptions extends CallersOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  /**
-   * The names of the request headers that pages of other origins may send, beside those of the protocol. `undefined` if
-   * responses get no CORS headers.
-   */
+  /** Further request headers that pages of other origins may send. `undefined` if responses get no CORS headers. */
   readonly corsHeaders?: readonly string[];
   /** The reader of request bodies. Endpoints that share a reader share its limits. Defaults to a separate reader. */
   readonly bodies?: RequestBodies;
@@ -84,20 +81,18 @@ export class Endpoint {
     this.fetch = this.withCors(this.#fetch);
   }
 
-  /** The parts that other HTTP transports share with this endpoint. */
   get parts(): HttpParts {
     const { account, peer } = this.#exchanges;
     return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
   }
 
-  /** Creates the response to a request for another path. */
   refusePath(): Response {
     const { path } = this.#options;
     const message = toMessage(`the endpoint is ${path}`);
     return refuse(this.#engine.core, { status: 404, message, reason: "path", data: { endpoint: path } });
   }
 
-  /** Stops accepting requests. Rejects requests whose caller or body is not known yet. */
+  /** Rejects requests whose caller or body is not known yet. */
   close(): void {
     this.#callers.close();
     this.#bodies.close(CLOSING);

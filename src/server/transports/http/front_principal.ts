@@ -9,15 +9,13 @@ import { readPrincipal } from "../../call/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 
-/** The text by which error messages refer to the argument with the principal. */
 export const FRONT = "fetch(request, { principal })";
 
 export type ReadFront = typeof readFront;
 
 /**
- * Reads the principal that was passed to `fetch`. If the credentials of the principal have expired, returns a response
- * with status 401. If the principal is invalid, returns a response with status 500, because the code that called
- * `fetch` has a bug.
+ * If the credentials of the principal have expired, returns a response with status 401. If the principal is invalid,
+ * returns a response with status 500, because the code that called `fetch` has a bug.
  */
 export function readFront(
   core: Core,

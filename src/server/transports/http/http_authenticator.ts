@@ -45,7 +45,6 @@ import { PathTemplate } from "./path_template.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 import { toRequestPath } from "./address.ts";
 
-/** Authenticates callers. */
 export class HttpAuthenticator implements Authenticator {
   readonly #auth: Authentication;
   readonly #part: ServerPart;
@@ -62,7 +61,6 @@ export class HttpAuthenticator implements Authenticator {
   readonly #sharing: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
-  /** Routes with parameters. */
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Throws a `TypeError` if a member of `auth` is invalid. */
@@ -226,10 +224,7 @@ export class HttpAuthenticator implements Authenticator {
     return this.#limits.isFull(entry) ? this.#refuseWaiting(entry, found) : this.#wait(entry, found);
   }
 
-  /**
-   * Rejects a request whose authentication is in progress. Until the authentication ends, `#refused` counts the
-   * request.
-   */
+  /** Until the authentication ends, `#refused` counts the request. */
   #refuseWaiting(entry: Entry, found: PromiseLike<unknown>): Response {
     this.#refused.wait(Promise.resolve(found), entry).catch(() => {});
     entry.abort(new Error("Cannot authenticate a caller: too many callers are being authenticated"));
@@ -275,10 +270,7 @@ export class HttpAuthenticator implements Authenticator {
     return new Caller(request, info, { principal, seen, place });
   }
 
-  /**
-   * Returns functions that check the caller of a request again. These functions keep a copy of the request, because a
-   * runtime may free the original request.
-   */
+  /** The returned functions keep a copy of the request, because a runtime may free the original request. */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
     if (principal.expiresAt !== undefined && !this.#auth.rechecks?.(principal)) return { renew };
@@ -363,7 +355,6 @@ const MAX_PATH = 2048;
 const NO_CALLER = refuseRequest(401);
 const LATE = refuseRequest(401, { reason: EXPIRED });
 const CLOSING = refuseRequest(503, { reason: "the server is closing; try again later" });
-/** The refusal if too many requests are being authenticated. */
 const TOO_MANY = withLimits(
   refuseRequest(503, {
     reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
@@ -377,10 +368,7 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<Authentica
   readonly delayed: AuthenticationLimits;
 }
 
-/**
- * A request that is being authenticated. `authenticate` receives this object as its `AuthRequestInfo`. Each fact is
- * computed when it is read.
- */
+/** `authenticate` receives this object as its `AuthRequestInfo`. Each fact is computed when it is read. */
 class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly transport: TransportName;
   readonly pathParams: ReadPathParams;
@@ -505,7 +493,6 @@ function isSame(one: Pick<Principal, "id" | "scopes">, other: Principal): boolea
   return one.id === other.id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes);
 }
 
-/** The data from which the checks of a caller are created, if its stream stays open. */
 interface CheckSource {
   readonly entry: Entry;
   readonly toChecks: (entry: Entry, principal: Principal) => CallerChecks;

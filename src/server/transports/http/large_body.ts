@@ -22,16 +22,10 @@ import type { Refusal } from "./refusals.ts";
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
 export const SMALL = 65_536;
 
-/**
- * Size in bytes above which a body waits for its turn, because parsing and validating a larger body may take
- * milliseconds.
- */
+/** Size in bytes above which a body waits for its turn, because parsing it may take milliseconds. */
 export const HEAVY = 16_384;
 
-/**
- * Milliseconds after which a body that is still arriving counts as slow. The client is then also charged for the
- * runtime's memory.
- */
+/** Milliseconds after which an arriving body is slow. The client is then also charged for the runtime's memory. */
 export const SLOW_MS = 25;
 
 interface IncomingBody {
@@ -48,9 +42,7 @@ interface IncomingBody {
   turn?: Turn;
 }
 
-/**
- * Reads large bodies. Some limits apply to each body, and `request.allBodiesBytes` applies to the total of all bodies.
- */
+/** Some limits apply to each body, and `request.allBodiesBytes` applies to the total of all bodies. */
 export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
@@ -139,7 +131,6 @@ export class LargeBodies {
     }
   }
 
-  /** Stops reading all bodies, and rejects their requests. */
   close(refusal: Refusal): void {
     for (const body of this.#reading) stop(body, refusal);
   }
@@ -187,13 +178,12 @@ class BodyBuffer {
     return this.#bytes.length;
   }
 
-  /** Returns the size that the buffer needs for this many bytes of the body. */
   toSize(bytes: number): number {
     const { size } = this;
     return bytes <= size ? size : Math.max(bytes, Math.min(2 * size, this.#expected));
   }
 
-  /** Writes a piece of the body. Enlarges the buffer if necessary. */
+  /** Enlarges the buffer if necessary. */
   write(piece: Uint8Array, at: number): void {
     const size = this.toSize(at + piece.length);
     if (size > this.size) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
@@ -205,10 +195,7 @@ class BodyBuffer {
     if (size < this.#bytes.length) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
   }
 
-  /**
-   * Returns the buffer. A large buffer is detached in the next turn of the event loop, so the caller must use the
-   * buffer in the current turn.
-   */
+  /** The caller must use a large buffer in the current turn of the event loop, because it is detached in the next. */
   lend(): ArrayBuffer {
     this.#isLent = true;
     const { buffer } = this.#bytes;

@@ -9,7 +9,6 @@ import type { Engine, Era } from "../../engine/era.ts";
 import type { Caller } from "./caller.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
-/** The parts of a server's HTTP endpoint that other HTTP transports use. */
 export interface HttpEntry {
   readonly core: Core;
   /** The endpoint's path, which can have parameters. */
@@ -19,7 +18,6 @@ export interface HttpEntry {
   readonly ended: Promise<void>;
 }
 
-/** Loads an {@linkcode Endpoint} with the first request. */
 export class LazyEndpoint {
   readonly options: HttpOptions;
   readonly #engine: Engine;
@@ -28,7 +26,6 @@ export class LazyEndpoint {
   readonly #fetchLater: Fetch;
   #isClosing = false;
 
-  /** Creates the object without loading the code of the endpoint. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
     this.#engine = engine;
     this.#era = era;
@@ -42,7 +39,6 @@ export class LazyEndpoint {
     return this.#module.loaded;
   }
 
-  /** Returns the endpoint. Loads its code first, unless the code is loaded already. */
   load(): Promise<Endpoint> {
     return this.#module.load();
   }
@@ -52,12 +48,11 @@ export class LazyEndpoint {
     return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
   };
 
-  /** Serves the request of an identified caller. */
   serve(caller: Caller): Response | Promise<Response> {
     return this.loaded ? this.loaded.serve(caller) : this.load().then((endpoint) => endpoint.serve(caller));
   }
 
-  /** Stops accepting requests. An endpoint whose code loads after this call accepts no requests. */
+  /** An endpoint whose code loads after this call accepts no requests. */
   close(): void {
     this.#isClosing = true;
     this.loaded?.close();
@@ -71,10 +66,7 @@ export class LazyEndpoint {
   }
 }
 
-/**
- * On Workers, returns a `fetch` function that passes on `waitUntil` of the third argument. On other platforms, returns
- * `fetch` unchanged.
- */
+/** On Workers, passes on `waitUntil` of the third argument. On other platforms, returns `fetch` unchanged. */
 export function withContext(fetch: Fetch): Fetch {
   if (!workers) return fetch;
   return (request, info, context) => {
@@ -84,10 +76,7 @@ export function withContext(fetch: Fetch): Fetch {
   };
 }
 
-/**
- * Returns a `fetch` function that loads its implementation with the first request. Responds with status 500 if the
- * implementation cannot be loaded.
- */
+/** Loads the implementation with the first request. Responds with status 500 if the loading fails. */
 export function serveBy(core: Pick<Core, "report">, endpoint: LazyModule<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {
     let loaded;

@@ -13,16 +13,13 @@ export interface Listener {
   readonly port: number;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
-  /**
-   * After `stop()`, closes the remaining connections without waiting for clients. On Deno, does not close them, but
-   * allows the process to end.
-   */
+  /** After `stop()`, closes the remaining connections without waiting. On Deno, only allows the process to end. */
   force(): void;
 }
 
 /**
- * Listens for HTTP requests. Rejects requests whose target has another host than the Host header. Rejects with the
- * runtime's error if the runtime cannot listen on the address.
+ * Rejects requests whose target has another host than the Host header. Rejects with the runtime's error if the runtime
+ * cannot listen on the address.
  */
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
   // Bun needs no check, because it always builds the URL from the Host header.
@@ -40,14 +37,13 @@ function refuseTarget(request: Request): Response | undefined {
   return refusal && toRefusal({ ...refusal, message: toMessage(refusal.state) });
 }
 
-/** The remedy for each reason why a runtime cannot listen on an address. */
 export interface ListenRemedies {
   readonly inUse: string;
   readonly lowPort: string;
   readonly other: string;
 }
 
-/** Explains why a runtime could not listen on an address. Returns the state and the remedy, for an error message. */
+/** Returns the state and the remedy, for an error message. */
 export function explainListenError(
   error: unknown,
   { hostname, port }: Omit<ListenOptions, "fetch">,

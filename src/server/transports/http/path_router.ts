@@ -59,23 +59,19 @@ export type MakeHandlers = (params: never) => MadeHandlers | Promise<MadeHandler
 
 type MadeHandlers = readonly Handler[] | undefined;
 
-/** The parts of the server whose path has parameters. */
 export interface PathRouterOptions {
   readonly engine: Engine;
   readonly endpoint: Endpoint;
   readonly path: string;
-  /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   readonly secret?: string | readonly string[];
   /** The server's option `pathSchema`. `schema` is the same schema, compiled. */
   readonly pathSchema?: Schema;
   readonly schema?: CompiledSchema;
   readonly makeHandlers?: MakeHandlers;
-  /** Creates the server of a concrete path. */
   readonly grow: (branch: Branch) => BranchServer;
 }
 
-/** A concrete path with its converted parameters. */
 interface FullPlace extends Place {
   readonly params: PathParams;
 }
@@ -86,28 +82,19 @@ interface Entry {
   /** The charge for the path in the pot of open paths. Set when the path's server is created. */
   place?: Holding;
   server?: BranchServer;
-  /**
-   * Whether a handler has changed the handlers of this path only. The path is then never evicted, because a new server
-   * for the path would not have these changes.
-   */
+  /** Whether a handler changed this path's handlers. The path is then never evicted, because it would lose them. */
   isChanged?: boolean;
   /** Number of pending requests and open channels. */
   users: number;
 }
 
-/**
- * Creates and finds the servers of concrete paths. At the limit, the client with the most paths loses its least
- * recently used path.
- */
+/** At the limit, the client with the most paths loses its least recently used path. */
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
   readonly #way: WayIn<FullPlace>;
   readonly #limits: AuthenticationLimits;
-  /**
-   * Limits the calls of the author's `handlers` function. These limits are separate from `#limits`, so that slow calls
-   * do not block the checks of other paths.
-   */
+  /** Limits calls of `handlers`, apart from `#limits`, so that slow calls do not block the checks of other paths. */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   // Bound: `endpoints.open` and `endpoints.making`.
@@ -115,7 +102,6 @@ export class PathRouter {
   /** The places of recent URLs without a query. Empty if a schema checks the parameters, which may decide anew. */
   // Bound: `endpoints.open`.
   readonly #places: BoundedMap<string, FullPlace>;
-  /** The pot that counts the paths whose server is in memory. */
   readonly #made: Pot;
   readonly #connected?: Promise<unknown>;
   #isClosed = false;
@@ -178,8 +164,6 @@ export class PathRouter {
   }
 
   /**
-   * Returns the server of a concrete path for a channel.
-   *
    * @throws {TypeError} if a parameter is missing or invalid.
    * @throws {McpError} if too many paths are in use.
    */
@@ -236,15 +220,11 @@ export class PathRouter {
     return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
-  /** Returns the servers that are in memory. */
   list(): readonly BranchServer[] {
     return [...this.#entries.values()].flatMap(({ server }) => server ?? []);
   }
 
-  /**
-   * Adds handlers to all servers. If a server rejects the handlers, removes the handlers from all servers again, and
-   * throws.
-   */
+  /** If a server rejects the handlers, removes them from all servers again, and throws. */
   add(handlers: readonly Handler[]): void {
     const done: Engine[] = [];
     try {
@@ -258,7 +238,6 @@ export class PathRouter {
     }
   }
 
-  /** Removes handlers from all servers. */
   remove(handlers: readonly Handler[]): void {
     for (const { [INTERNALS]: { engine } } of this.list()) engine.registry.remove(handlers);
   }
@@ -326,8 +305,7 @@ export class PathRouter {
     return { path, values, params, pathParams: read as ReadPathParams };
   }
 
-  // Checks parameters with the schema. Any client can start an asynchronous check, so the `auth` limits apply to the
-  // number and duration of these checks.
+  // Any client can start an asynchronous check, so the `auth` limits apply to the number and duration of these checks.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
     if (this.#limits.isFull(entering)) throw toBusy(...TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
@@ -433,7 +411,7 @@ export class PathRouter {
     return entry.server;
   }
 
-  /** Evicts the server of a path from memory. Returns `false` if the path is in use. */
+  /** Returns `false` if the path is in use. */
   #drop(path: string, { server, users, isChanged }: Entry): boolean {
     if (!server || users || isChanged) return false;
     const { http, evictIdle, end, engine: { host } } = server[INTERNALS];
@@ -455,7 +433,7 @@ export class PathRouter {
   }
 }
 
-/** Wraps a handler set. Calls `onChange` before each change of the set. */
+/** Calls `onChange` before each change of the set. */
 function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): HandlerSet<Handler> {
   const watched = <A extends readonly unknown[]>(change: (...args: A) => void) => (...args: A) => {
     onChange();
@@ -470,7 +448,7 @@ function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): Hand
   };
 }
 
-/** Marks the entry as in use. Returns a function that releases the entry. */
+/** Returns a function that releases the entry. */
 function toRelease(entry: Entry): () => void {
   entry.users++;
   let isUsed = true;
@@ -480,7 +458,6 @@ function toRelease(entry: Entry): () => void {
   };
 }
 
-/** The parts of the error messages about work that took too long. */
 interface Slow {
   readonly verb: string;
   readonly part: string;

@@ -18,14 +18,13 @@ export class PathTemplate {
     this.#segments = path.split("/");
   }
 
-  /** Names of the parameters. */
   get names(): readonly string[] {
     return this.#segments.filter((segment) => segment.startsWith(":")).map((segment) => segment.slice(1));
   }
 
   /**
-   * Returns the parameters of a concrete path. Returns `undefined` if the path does not match the template, or if a
-   * value is empty, is `.` or `..`, contains a slash, or is not valid UTF-8.
+   * Returns `undefined` if the path does not match the template, or if a value is empty, is `.` or `..`, contains a
+   * slash, or is not valid UTF-8.
    */
   match(pathname: string): PathValues | undefined {
     // Limit the number of parts. To detect a path with too many segments, one more part than the template has segments

@@ -15,7 +15,6 @@ import type { Core } from "../../engine/core.ts";
 import { type Reply, RETRY_AFTER } from "../../call/link.ts";
 import type { RefusalReason, TransportName } from "../../call/observer.ts";
 
-/** The reason why a request is rejected, and the parts of the response. */
 export interface Refusal extends Limited {
   readonly status: number;
   readonly message: string;
@@ -24,11 +23,9 @@ export interface Refusal extends Limited {
   readonly headers?: Reply["headers"];
   /** The code of the JSON-RPC error. Defaults to -32600 (invalid request). */
   readonly code?: number;
-  /** The data of the JSON-RPC error. */
   readonly data?: unknown;
 }
 
-/** The transport and caller of a rejected request. */
 export interface Source {
   readonly transport: TransportName;
   readonly principal?: Principal;
@@ -38,23 +35,20 @@ const HTTP: Source = { transport: "http" };
 
 export const JSON_HEADERS = { "content-type": "application/json" };
 
-/** Creates the response to a rejected request, with a JSON-RPC error. Reports the refusal to the observer. */
+/** Reports the refusal to the observer. */
 export function refuse(core: Core, refusal: Refusal, { transport, principal }: Source = HTTP): Response {
   core.observing?.refuse({ transport, principal, http: true }, { code: INVALID_REQUEST, ...refusal });
   return toRefusal(refusal);
 }
 
-/**
- * Creates a plain-text response to a rejected request, for clients that do not expect JSON-RPC. Reports the refusal to
- * the observer.
- */
+/** A plain-text response, for clients that do not expect JSON-RPC. Reports the refusal to the observer. */
 export function refuseInText(core: Core, refusal: Refusal, source: Source): Response {
   const { status, message, headers } = refusal;
   core.observing?.refuse({ ...source, http: true }, { ...refusal, code: undefined });
   return new Response(message, { status, headers });
 }
 
-/** Creates the response to a rejected request, with a JSON-RPC error. Reports nothing to the observer. */
+/** Reports nothing to the observer. */
 export function toRefusal(
   { status, message, headers, code = INVALID_REQUEST, data }: Omit<Refusal, "reason">,
 ): Response {
@@ -81,12 +75,10 @@ export function findRefusal(error: unknown): Refusal | undefined {
   return isMcpError(error) && error.code === BUSY ? toOverload(error) : undefined;
 }
 
-/** Creates the refusal of a request that exceeds a limit. */
 export function toOverload({ message, [REACHED]: limits }: McpError): Refusal {
   return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY, [REACHED]: limits };
 }
 
-/** The refusal of a request that arrives while the server is closing. */
 export const CLOSING: Refusal = {
   status: 503,
   message: toMessage("the server is closing; try again later"),

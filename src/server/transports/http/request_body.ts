@@ -18,14 +18,12 @@ const SLOW_BYTES = 2 * SMALL;
 /** The client that sends a body. The account is looked up only for a large or slow body. */
 type Sender = Pick<Link, "account" | "signal">;
 
-/** Receives the bytes of a body, or a refusal if the body was not read. */
 type OnBody = (body: ArrayBuffer | Refusal) => void;
 
 interface SmallBody {
   readonly sender: Sender;
   readonly onBody: OnBody;
   isOver: boolean;
-  /** The deadline and the charge of a slow body. */
   slow?: { readonly deadline: Timeout; readonly charge: Holding };
   /** The turn of a body over {@linkcode HEAVY} bytes. Set when the body has arrived. */
   turn?: Turn;
@@ -55,10 +53,7 @@ export class RequestBodies {
     this.#large = new LargeBodies(core, this.turns);
   }
 
-  /**
-   * Reads a body. Calls `onBody` once, with the bytes or with a refusal. Uses a callback, because a promise would take
-   * more CPU time than the rest of this method.
-   */
+  /** Calls `onBody` once. A callback, because a promise would take more CPU time than the rest of this method. */
   read(request: Request, sender: Sender, onBody: OnBody): void {
     if (this.#closed) return onBody(this.#closed);
     const length = request.headers.get("content-length");

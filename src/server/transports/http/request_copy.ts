@@ -5,7 +5,6 @@ import { INTERNALS } from "../../../core/internals.ts";
 import { isObject } from "../../../core/kit/json.ts";
 import { isLight } from "../../../core/light_request.ts";
 
-/** A request, and the facts about its connection that the runtime or a router has passed. */
 export interface Visit<Info> {
   readonly request: Request;
   readonly info: Info;
@@ -54,7 +53,6 @@ export interface Fetching<Info> {
   };
 }
 
-/** Passes a request to the `fetch` of a server. */
 export function fetchFrom<Info>(server: Fetching<Info>, visit: Visit<Info>): Promise<Response> {
   const { request, info } = server.fetch === server[INTERNALS]?.fetch ? visit : toOrdinary(visit);
   return server.fetch(request, info);

@@ -16,7 +16,6 @@ import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
  */
 const LARGE = 131_072;
 
-/** The callback that receives the response to a request, and the parts that create the response. */
 export interface Outlet {
   readonly parts: ExchangeParts;
   readonly respond: (response: Response) => void;

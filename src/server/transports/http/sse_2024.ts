@@ -32,7 +32,6 @@ export type { PipeServer };
 
 interface OpenStream {
   readonly pipe: Pipe;
-  /** Closes the channel and the stream. */
   readonly close: () => void;
   /** The id of the caller that opened the stream. */
   readonly owner?: string;
@@ -40,9 +39,7 @@ interface OpenStream {
   readonly place?: string;
 }
 
-/** A message for an open stream. */
 interface Posted {
-  /** The id of the stream. */
   readonly id: string;
   readonly open: OpenStream;
   readonly principal?: Principal;
@@ -139,7 +136,7 @@ class SseStreams {
     this.#posting = new Entry(server, { ...options, path: messages });
   }
 
-  /** Handles a request. Passes requests for other paths on to the server. */
+  /** Passes requests for other paths on to the server. */
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const pathname = URL.parse(request.url)?.pathname;
     if (request.method === "GET" && this.#isAt(this.#path, pathname)) {
@@ -217,8 +214,8 @@ class SseStreams {
   }
 
   /**
-   * Passes a message on. For backpressure, returns a promise that settles when the server can accept another message. If
-   * the client's memory limit allows no further waiting request, the response does not wait.
+   * For backpressure, returns a promise that settles when the server can accept another message. If the client's memory
+   * limit allows no further waiting request, the response does not wait.
    *
    * This method must not be asynchronous, because it would then keep the body in memory during the wait.
    */

@@ -9,13 +9,10 @@ import type { EventStreams } from "./event_stream.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { PipeServer } from "../channel.ts";
 
-/** The parts of the HTTP endpoint that other HTTP transports share. */
 export interface HttpParts {
-  /** Identifies callers. */
   readonly callers: Callers;
   account(caller: Caller): Account;
   peer(caller: Caller): string | undefined;
-  /** Reads request bodies, with the limits of the server. */
   readonly bodies: RequestBodies;
   readonly streams: EventStreams;
 }
@@ -29,14 +26,9 @@ export interface Wanted {
 
 /** A concrete path, whose server may not exist yet. */
 export interface Spot extends Place {
-  /**
-   * Returns the server of the path, or `undefined` if the path does not exist. Throws an `McpError` if too many paths
-   * are in use.
-   */
+  /** Returns `undefined` if the path does not exist. Throws an `McpError` if too many paths are in use. */
   open(caller: Caller): Promise<PipeServer | undefined>;
 }
 
-/**
- * Finds the concrete path for a request. Throws an `McpError` if the parameters of too many requests are being checked.
- */
+/** Throws an `McpError` if the parameters of too many requests are being checked. */
 export type FindSpot = (wanted: Wanted) => Promise<Spot | undefined>;

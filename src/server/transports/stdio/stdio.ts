@@ -31,10 +31,7 @@ export type { PipeServer };
 export interface StdioOptions {
   /** Stream from which the server reads messages. Defaults to standard input. */
   readonly input?: ReadableStream<Uint8Array>;
-  /**
-   * Writes bytes. The returned promise settles when the output accepts more bytes. Defaults to writing to standard
-   * output.
-   */
+  /** Writes bytes, and settles when the output accepts more. Defaults to writing to standard output. */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds that running calls have to finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
@@ -150,7 +147,6 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   }
 }
 
-/** The error of calls that are still running when the server stops. */
 const STOPPED =
   "Cannot finish the call: the server stopped before the call ended; keep the input open until the response arrives";
 
@@ -205,7 +201,7 @@ class LineWriter {
     this.#onDisconnect = resolve;
   }
 
-  /** Writes a line. For backpressure, returns a promise that settles when the client has read more. */
+  /** For backpressure, returns a promise that settles when the client has read more. */
   readonly write: Write = (text) => {
     // Treat a client whose unread data exceeds its memory limit as disconnected.
     if (!this.#outbox.push(`${text}\n`)) this.#onDisconnect();

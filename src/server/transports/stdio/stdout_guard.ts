@@ -50,10 +50,7 @@ export function guardConsole(): () => void {
   };
 }
 
-/**
- * Lists the methods of `console` that may print. Reads the properties of `console`, so that the list includes methods
- * that future runtimes add.
- */
+/** Reads the properties of `console`, so that the list includes methods that future runtimes add. */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
   // Skip harmless and non-enumerable properties such as `_stdout`, because reading such a property makes Bun load its
   // Node.js streams, which takes a quarter of the startup time.

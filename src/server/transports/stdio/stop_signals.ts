@@ -13,7 +13,6 @@ const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
  */
 const LINGER_MS = 3000;
 
-/** The state of the process signals that stop a server. */
 export interface StopSignals {
   /** Aborts when the first process signal arrives. A second process signal ends the process immediately. */
   readonly signal: AbortSignal;
@@ -53,10 +52,7 @@ export function listenToSignals(): StopSignals {
   };
 }
 
-/**
- * Ends the process with code 0 after {@linkcode LINGER_MS}, unless it ends earlier. The process does not wait for this
- * time if nothing else keeps it alive.
- */
+/** Ends the process with code 0 after {@linkcode LINGER_MS}, or earlier if nothing else keeps it alive. */
 export function exitSoon(): void {
   startBackgroundTimer(() => exit(0), LINGER_MS);
 }

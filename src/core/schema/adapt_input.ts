@@ -12,12 +12,8 @@ import { followRef, type JsonSchema } from "./walker.ts";
 
 /** The adaptations to make. By default, the value stays unchanged. */
 export interface AdaptOptions {
-  /** Whether to insert the `default` of missing properties. */
   readonly defaults?: boolean;
-  /**
-   * Limits for parsing JSON text. If these limits are set, JSON text is parsed where the schema does not accept a
-   * string.
-   */
+  /** Limits for parsing JSON text. If set, JSON text is parsed where the schema does not accept a string. */
   readonly jsonText?: { readonly depth: number; readonly values: number };
   /** Whether to remove an optional property whose value is `null` if its schema does not accept `null`. */
   readonly dropsNull?: boolean;
@@ -81,7 +77,6 @@ export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptio
   }
 }
 
-/** Adapts one value, within limits for parsed JSON texts, inserted defaults and tests. */
 class InputAdapter {
   readonly #root: JsonSchema;
   readonly #options: AdaptOptions;
@@ -96,14 +91,11 @@ class InputAdapter {
   #targets?: Map<unknown, unknown>;
   #texts?: Map<string, JsonText | undefined>;
   #discriminators?: Map<readonly unknown[], Discriminator | null>;
-  /**
-   * Objects and arrays that were parsed from JSON texts. They are changed in place, because copying takes longer than
-   * parsing.
-   */
+  /** Objects and arrays from JSON texts. They are changed in place, because copying takes longer than parsing. */
   #own?: WeakSet<object>;
   /**
-   * The values that were adapted to each schema. The first map is for values within alternatives, the second map for
-   * all other values. The same value may be reached again through another reference.
+   * The first map is for values within alternatives, the second map for all other values. The same value may be reached
+   * again through another reference.
    */
   readonly #adapted: Map<JsonSchema, Set<object>>[] = [];
   #mayRemember = MAX_REMEMBERED;
@@ -116,7 +108,7 @@ class InputAdapter {
     this.#indexesLeft = Math.ceil(this.#valuesLeft * INDEXES_PER_VALUE);
   }
 
-  /** Adapts a value. `isSure` is `false` within alternatives, where defaults are not inserted. */
+  /** `isSure` is `false` within alternatives, where defaults are not inserted. */
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     countSteps(STEP);
@@ -201,10 +193,7 @@ class InputAdapter {
     return made;
   }
 
-  /**
-   * Parses a text as JSON if the schema does not accept a string. Returns the parsed value, or the text if it was not
-   * parsed.
-   */
+  /** Returns the parsed value, or the text if it was not parsed. */
   #parseValue(schema: JsonSchema, text: string): unknown {
     const found = this.#findValue(schema, text);
     if (!found) return text;
@@ -217,10 +206,7 @@ class InputAdapter {
     return value;
   }
 
-  /**
-   * Parses a text as JSON if the schema does not accept a string. Returns `undefined` if the text is not JSON, exceeds
-   * a limit, or contains a value of a type that the schema does not accept.
-   */
+  /** Returns `undefined` if the text is not JSON, exceeds a limit, or has a type that the schema does not accept. */
   #findValue(schema: JsonSchema, text: string): JsonText | undefined {
     const { jsonText } = this.#options;
     if (!jsonText || this.#accepts(schema, "string")) return;
@@ -302,7 +288,6 @@ class InputAdapter {
     return this.#testsLeft > 0;
   }
 
-  /** Returns the schema to which a reference refers. */
   #follow(ref: unknown): JsonSchema | undefined {
     const targets = this.#targets ??= new Map();
     if (!targets.has(ref)) targets.set(ref, followRef(this.#root, String(ref)));
@@ -343,23 +328,20 @@ interface Known {
    * insertion, because a handler may change its arguments.
    */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
-  /** The names of the required properties. */
   readonly required: ReadonlySet<unknown>;
 }
 
-/** A parsed JSON text. */
 interface JsonText {
   readonly value: unknown;
   readonly values: number;
   readonly indexes: number;
 }
 
-/** Returns the values that `enum` or `const` allows. */
 function toChoices({ enum: all, const: only }: JsonSchema): readonly unknown[] | undefined {
   return Array.isArray(all) ? all : only === undefined ? undefined : [only];
 }
 
-/** Parses a text. Returns `undefined` if the text is not JSON, or exceeds a limit. */
+/** Returns `undefined` if the text is not JSON, or exceeds a limit. */
 function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth: number }): JsonText | undefined {
   const { values, excess } = measureJson(text, max);
   const indexes = excess ? 0 : countIndexes(text);

@@ -5,9 +5,7 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
-/** A property that has different constants in all alternatives. */
 export interface Discriminator {
-  /** Name of the property. */
   readonly name: string;
   /** The alternatives, keyed by the value of the property. */
   readonly forms: ReadonlyMap<unknown, JsonSchema>;
@@ -36,10 +34,7 @@ export function findDiscriminator(
   }
 }
 
-/**
- * Returns the constants that a schema allows for a property. Returns `undefined` if the property is not limited to
- * constants, or if a constant is an object or array.
- */
+/** Returns `undefined` if the property is not limited to constants, or if a constant is an object or array. */
 function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
   const { properties } = Object(part);
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return;

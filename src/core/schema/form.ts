@@ -5,7 +5,6 @@ import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
 import { listChoices, resolveRef } from "./walker.ts";
 
-/** A form that a client can show, and the check of the user's answer. */
 export interface Form {
   /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
@@ -59,7 +58,7 @@ export function toForm(schema: Schema, place: string): Form {
   };
 }
 
-/** Returns the schema of a form field. If a form cannot express the field, returns the reason as a string. */
+/** If a form cannot express the field, returns the reason as a string. */
 function toField(given: unknown, root: JsonSchema): JsonSchema | string {
   const field: Record<string, unknown> = { ...Object(resolveRef(given, root)) };
   const many = field.type === "array";

@@ -45,7 +45,6 @@ const MAX_REMEMBERED = 100_000;
 // Number of keys from which remembering the keys of an object is faster than listing the keys again.
 const MANY_KEYS = 64;
 
-/** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
 export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions): (value: unknown) => Issue[] {
   return createCheck(inspectJsonSchema(schema, options));
 }
@@ -73,10 +72,7 @@ function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
   return (value) => validator.validate(value);
 }
 
-/**
- * Validates values against a schema, one value at a time, because the fields contain the state of the current
- * validation.
- */
+/** Validates one value at a time, because the fields contain the state of the current validation. */
 class Validator {
   readonly #refs: ReadonlyMap<unknown, Sub>;
   readonly #patterns: ReadonlyMap<unknown, RegExp>;
@@ -96,12 +92,8 @@ class Validator {
   #isSilent = false;
   /** The large object whose keys were listed last. */
   #listed?: object;
-  /** The keys of `#listed`. */
   #keys: readonly string[] = [];
-  /**
-   * The outcomes for values that may be reached again through another reference or alternative, keyed by schema and
-   * then by value.
-   */
+  /** Outcomes for values that another reference or alternative may reach again, keyed by schema, then by value. */
   #known = new Map<Node, Map<object, Outcome>>();
   #firsts = new Map<Node, Map<object, string>>();
   #remembered = 0;
@@ -141,10 +133,7 @@ class Validator {
     }
   }
 
-  /**
-   * Checks a value. `seen` collects the evaluated keys, for `unevaluatedItems` and `unevaluatedProperties` of an outer
-   * schema.
-   */
+  /** `seen` collects the evaluated keys, for `unevaluatedItems` and `unevaluatedProperties` of an outer schema. */
   #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>, isOnce = false): void {
     if (sub === false) this.#fail("not allowed");
     if (typeof sub !== "object" || this.#isDone()) return;
@@ -206,7 +195,7 @@ class Validator {
     else known.set(sub, new Map([[value, outcome]]));
   }
 
-  /** Checks an item or property of a value. Returns `false` if no schema applies to the item or property. */
+  /** Returns `false` if no schema applies to the item or property. */
   #checkPart(key: Key, sub: Sub | undefined, item: unknown, own: Set<Key> | undefined): boolean {
     if (sub === undefined) return false;
     this.#path.push(key);
@@ -222,10 +211,7 @@ class Validator {
     else this.#checkPart(key, sub, item, own);
   }
 
-  /**
-   * Returns the keys of an object. Keeps the keys of a large object for the next keyword, because listing many keys
-   * takes milliseconds.
-   */
+  /** Keeps the keys of a large object for the next keyword, because listing many keys takes milliseconds. */
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
     const keys = Object.keys(value);
@@ -241,7 +227,6 @@ class Validator {
     return typeof value === "object" && value !== null && this.#listKeys(value).length > 0;
   }
 
-  /** Checks `enum` and `const`. */
   #checkChoices(sub: Node, value: unknown): void {
     for (const { values, keys, shown } of findChoices(sub)) {
       if (!values.has(value) && (typeof value !== "object" || !keys.size || !keys.has(toKey(value)))) {
@@ -315,10 +300,7 @@ class Validator {
     required?.forEach((names) => this.#checkRequired(names, value));
   }
 
-  /**
-   * Checks the properties that have an `enum` or `const`. They are checked first, because alternatives often differ in
-   * these properties.
-   */
+  /** Checked first, because alternatives often differ in these properties. */
   #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
     countSteps(2 * constants.length);
     for (const [key, sub] of constants) {
@@ -339,10 +321,7 @@ class Validator {
     }
   }
 
-  /**
-   * Checks each property, and adds the names that the property requires to `required`. Returns the number of
-   * properties.
-   */
+  /** Checks each property, and adds the names that it requires to `required`. Returns the number of properties. */
   #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
     const { properties, propertyNames, additionalProperties, dependents } = sub;
     // If patterns are ignored, any name may match a pattern, so it is unknown which schemas of `patternProperties`
@@ -389,7 +368,7 @@ class Validator {
     if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching schema of oneOf", fitting);
   }
 
-  /** Counts the alternatives that a value matches. Reports an issue if the value matches no alternative. */
+  /** Reports an issue if the value matches no alternative. */
   #countFitting(forms: readonly Sub[], { given, value, own, isEnough }: Alternatives): number {
     if (isObject(value) && this.#checkDiscriminated(forms, given, value, own)) return 1;
     let fitting = 0;
@@ -416,10 +395,7 @@ class Validator {
     return shorten([...misfits].join(" or "), MAX_MISFIT);
   }
 
-  /**
-   * Checks an object against the only alternative that it can match. Returns `false` without a check if the object may
-   * match several alternatives.
-   */
+  /** Returns `false` without a check if the object may match several alternatives. */
   #checkDiscriminated(forms: readonly Sub[], all: unknown, value: Value, seen?: Set<Key>): boolean {
     const known = this.#findDiscriminator(forms, all);
     const given = known && lookUp(value, known.name);
@@ -453,7 +429,6 @@ class Validator {
     return known ?? undefined;
   }
 
-  /** Checks `not` and `if`. */
   #checkConditions(sub: Node, value: unknown, own: Set<Key> | undefined): void {
     if (sub.not !== undefined && this.#isMatch(sub.not, value)) {
       this.#fail("not allowed, because it matches the schema of the keyword not");
@@ -478,10 +453,7 @@ class Validator {
     }
   }
 
-  /**
-   * Returns the first issue of a value under a subschema, without reporting it. Returns `undefined` if the value
-   * matches.
-   */
+  /** Returns the first issue of a value, without reporting it, or `undefined` if the value matches. */
   #attempt(sub: Sub, value: unknown): string | undefined {
     const isKept = typeof sub === "object" && typeof value === "object" && value && areMany();
     if (!isKept) return this.#findFirst(sub, value);
@@ -575,10 +547,8 @@ export function countLatestSteps(): number {
   return latestSteps;
 }
 
-/** A placeholder for an issue whose message is not needed. */
 const SILENT: Issue = { path: "", message: "no match" };
 
-/** Parameters of `#checkEach`. */
 interface Properties {
   readonly sub: Node;
   readonly value: Value;
@@ -586,7 +556,6 @@ interface Properties {
   readonly own?: Set<Key>;
 }
 
-/** Parameters of `#countFitting`. */
 interface Alternatives {
   readonly given: unknown;
   readonly value: unknown;
@@ -616,7 +585,6 @@ function isUnsafe(value: unknown): boolean {
 
 const UNSAFE = "a number beyond the safe range, which is up to 9007199254740991";
 
-/** Formats the value of `type`. */
 function toTypeNames(type: unknown): string {
   return [type].flat().join(" or ") || NOTHING;
 }
@@ -628,10 +596,7 @@ function isList(also: object): also is readonly string[] {
   return Array.isArray(also);
 }
 
-/**
- * Returns the JSON type of a value. For a value that JSON cannot represent, returns a name such as `NaN` or
- * `undefined`.
- */
+/** Returns the JSON type of a value. For any other value, returns a name such as `NaN` or `undefined`. */
 function toKind(value: unknown): string {
   if (typeof value === "number") return Number.isFinite(value) ? "number" : String(value);
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
@@ -642,7 +607,7 @@ function lookUp<T>(named: Readonly<Record<string, T>>, name: string): T | undefi
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
-/** Returns the values that `enum` and `const` allow. The values are computed once per schema. */
+/** The values are computed once per schema. */
 function findChoices(sub: Node): readonly Choices[] {
   return sub.choices ??= uncounted(() => {
     const { enum: all, const: only } = sub.schema;
@@ -651,10 +616,7 @@ function findChoices(sub: Node): readonly Choices[] {
   });
 }
 
-/**
- * Whether `enum` and `const` possibly allow a value. Returns `true` for every object and array, because it may equal a
- * choice without being identical.
- */
+/** Returns `true` for every object and array, because it may equal a choice without being identical. */
 function allows(sub: Node, value: unknown): boolean {
   return typeof value === "object" && value !== null || findChoices(sub).every(({ values }) => values.has(value));
 }

@@ -7,10 +7,7 @@ import type { JsonSchema } from "./json_schema.ts";
 /** A schema: a node, `true` if every value is valid, or `false` if no value is valid. */
 export type Sub = boolean | Node;
 
-/**
- * Schemas, keyed by name. The type is a map instead of an object, because a name may equal the name of an inherited
- * property.
- */
+/** A map instead of an object, because a name may equal the name of an inherited property. */
 export type Named<T> = ReadonlyMap<string, T>;
 
 /**
@@ -37,7 +34,6 @@ interface Keywords {
 
 /** The keywords of one schema. Absent keywords are `undefined`. */
 export interface Node extends Keywords {
-  /** The schema as its author wrote it. */
   readonly schema: JsonSchema;
   readonly $ref: unknown;
   readonly $dynamicRef: unknown;
@@ -45,7 +41,6 @@ export interface Node extends Keywords {
   readonly types?: number;
   /** Whether references lead to the node, so that the same value may be checked against the node several times. */
   readonly isShared: boolean;
-  /** Whether the schema has an `enum` or a `const`. */
   readonly hasChoices: boolean;
   /** The values that `enum` and `const` allow, computed when they are first needed. */
   choices?: readonly Choices[];
@@ -62,7 +57,6 @@ export interface Node extends Keywords {
    */
   readonly hasNames: boolean;
   readonly properties?: Named<Sub>;
-  /** The properties that have an `enum` or a `const`. */
   readonly constants?: readonly (readonly [name: string, part: Node])[];
   readonly patternProperties?: Named<Sub>;
   readonly additionalProperties?: Sub;
@@ -78,16 +72,12 @@ export interface Node extends Keywords {
   readonly if?: Sub;
   readonly then?: Sub;
   readonly else?: Sub;
-  /**
-   * Whether the schema has `unevaluatedItems` or `unevaluatedProperties`, which depend on the parts that the other
-   * keywords have evaluated.
-   */
+  /** Whether the schema has `unevaluatedItems` or `unevaluatedProperties`, which depend on the other keywords. */
   readonly isTracking: boolean;
   readonly unevaluatedItems?: Sub;
   readonly unevaluatedProperties?: Sub;
 }
 
-/** The values that `enum` or `const` allows. */
 export interface Choices {
   /** Primitive values, which are compared by identity. */
   readonly values: ReadonlySet<unknown>;
@@ -111,14 +101,11 @@ export const Types: Readonly<Record<string, number>> = {
 /** A node to which the subschemas are still being added. */
 type Draft = { -readonly [Key in keyof Node]: Node[Key] };
 
-/**
- * Creates the nodes of inspected schemas. All nodes have the same fields in the same order, because engines then read
- * the fields several times faster.
- */
+/** All nodes have the same fields in the same order, because engines then read the fields several times faster. */
 export class Nodes {
   readonly #known = new Map<unknown, Draft>();
 
-  /** Returns the node of a schema. The same schema object always gets the same node. */
+  /** The same schema object always gets the same node. */
   find(schema: unknown): Sub {
     if (!isObject(schema)) return schema !== false;
     const known = this.#known.get(schema);
@@ -133,7 +120,6 @@ export class Nodes {
     return node;
   }
 
-  /** Returns the node of a schema that is the target of a reference. */
   findShared(schema: unknown): Sub {
     const node = this.find(schema);
     const draft = this.#known.get(schema);

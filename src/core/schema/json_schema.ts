@@ -12,7 +12,6 @@ import { eachSubschema, followRef, HOLDING, type JsonSchema, NAMED } from "./wal
 
 export type { JsonSchema };
 
-/** A validation error. */
 export interface Issue {
   /** Path such as `items[2].name`. Empty if the whole value is invalid. */
   readonly path: string;
@@ -71,7 +70,6 @@ const isText = (value: unknown): value is string => typeof value === "string";
 const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isSet = (value: unknown): value is unknown[] => Array.isArray(value) && new Set(value).size === value.length;
 
-/** Formats an issue as a line of text. */
 export function toText({ path, message }: Issue): string {
   return (path && path + ": ") + message;
 }
@@ -83,7 +81,6 @@ export function toPath(keys: readonly PropertyKey[]): string {
   );
 }
 
-/** The result of inspecting a schema. */
 export interface Inspected {
   /** The schemas to which references refer, keyed by reference. The key of the root schema is `#`. */
   readonly refs: ReadonlyMap<unknown, unknown>;
@@ -99,10 +96,7 @@ export interface Inspected {
 export interface InspectOptions {
   /** Name of the schema, for error messages. Defaults to "JSON Schema". */
   readonly name?: string;
-  /**
-   * Whether to ignore patterns, because the author of the schema is not trusted. Ignored patterns are neither compiled
-   * nor run. Defaults to `false`.
-   */
+  /** Whether to neither compile nor run patterns, because their author is not trusted. Defaults to `false`. */
   readonly ignoresPatterns?: boolean;
   /**
    * Whether the schema is from the author of the server, who can correct every malformed keyword. Defaults to `false`:
@@ -112,8 +106,7 @@ export interface InspectOptions {
 }
 
 /**
- * Inspects a whole schema, and collects the references and patterns for the validator. `name` is the name of the schema
- * in error messages.
+ * Inspects a whole schema. `name` is the name of the schema in error messages.
  *
  * The following is not allowed:
  *
@@ -208,7 +201,6 @@ export function inspectJsonSchema(
   return { refs, patterns, tracks, draft7, isPartial };
 }
 
-/** Formats a value for error messages. */
 export function show(value: unknown): string {
   return shorten(JSON.stringify(typeof value === "string" ? value.slice(0, 61) : value) ?? String(value), 60);
 }

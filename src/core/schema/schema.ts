@@ -107,10 +107,7 @@ export type InferProperties<P, S> =
     ]?: InferJson<P[K]>;
   };
 
-/**
- * The result of a validation: the value, or a text that lists the invalid fields, such as `a: expected number, got
- * string; b: required`.
- */
+/** The value, or a text that lists the invalid fields, such as `a: expected number, got string; b: required`. */
 export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };

@@ -9,12 +9,8 @@ import { type Inspected, inspectJsonSchema, type JsonSchema, toPath, toText } fr
 import type { Checked, CompiledSchema, FormatIssues, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardResult } from "./standard_result.ts";
 
-/** The use of a schema, and its location for error messages. */
 export interface SchemaOptions {
-  /**
-   * Whether to use the input type or the output type of a schema that transforms values. An input schema must describe
-   * objects.
-   */
+  /** Use the input or the output type of a schema that transforms values. An input schema must describe objects. */
   readonly use: "input" | "output";
   /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
@@ -31,11 +27,10 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
-/** The compiled schemas, by use. */
 const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new WeakMap<object, CompiledSchema>() };
 
 /**
- * Compiles a schema. The result is cached.
+ * The result is cached.
  *
  * @throws {TypeError} with the location if the schema is invalid, or cannot be converted to JSON Schema.
  */
@@ -115,10 +110,7 @@ export function presetInput(schema: StandardSchema, made: CompiledSchema): void 
   compiled.input.set(schema, made);
 }
 
-/**
- * Maximum number of schema parts that are searched for the cause of an error. Without this limit, the search would
- * never end if a getter returned a new part at each access.
- */
+/** Maximum number of parts to search for the cause of an error. A getter may return a new part at each access. */
 const MAX_PARTS = 1000;
 
 // Finds the field that causes a conversion error, because zod's errors do not name the field. The cause is the
@@ -183,10 +175,7 @@ function compileShape(
   };
 }
 
-/**
- * Loads the code for raw JSON Schemas and text values. Few servers need this code, because most servers describe their
- * inputs with Standard Schemas.
- */
+/** Loaded on demand, because most servers describe their inputs with Standard Schemas. */
 export const lazySchemaChecks: LazyModule<typeof import("./schema_checks.ts")> = new LazyModule(() =>
   import("./schema_checks.ts")
 );

@@ -5,7 +5,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import type { Shape } from "./schema.ts";
 import { checkResult, type StandardResult } from "./standard_result.ts";
 
-/** Validates each property of an object. Omits properties that the shape does not define. */
+/** Omits properties that the shape does not define. */
 export function validateShape(shape: Shape, value: unknown): StandardResult | Promise<StandardResult> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { issues: [{ message: "expected an object" }] };

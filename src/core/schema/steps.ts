@@ -13,10 +13,7 @@ const PER_KEYWORD = 20;
 const PER_WEIGHT = 200;
 /** Maximum number of steps of any validation. This number of steps takes less than 250 milliseconds. */
 const MAX = 12_000_000;
-/**
- * Maximum number of keywords that are counted in a schema. Counting more keywords would not raise the limit, because
- * the limit is at most {@linkcode MAX}.
- */
+/** Maximum number of keywords to count, because more keywords would not raise the limit above {@linkcode MAX}. */
 const MAX_KEYWORDS = MAX / PER_KEYWORD;
 /** Weight of each value if the characters of texts and names are counted too. */
 const VALUE = 4;
@@ -33,10 +30,8 @@ let isRaised = false;
 export const TOO_MANY_STEPS: string =
   "the value takes too many steps to check; send a smaller value, or a value with fewer levels";
 
-/** Thrown if a validation takes too many steps. */
 export class TooManySteps extends Error {}
 
-/** Starts counting the steps of a validation. */
 export function startSteps(schema: unknown, value: unknown): void {
   steps = 0;
   limit = BASE;

@@ -4,12 +4,11 @@
 import { adaptInput } from "./adapt_input.ts";
 import type { Checked, CompiledSchema } from "./schema.ts";
 
-/** Text values, keyed by name. */
 export type TextValues = Readonly<Record<string, string | undefined>>;
 
 /**
- * Converts and validates text values. Texts such as `7` and `true` are converted where the schema accepts a number or
- * boolean, but no text. The result is synchronous unless the schema is asynchronous.
+ * Texts such as `7` and `true` are converted where the schema accepts a number or boolean, but no text. The result is
+ * synchronous unless the schema is asynchronous.
  */
 export function readTextValues(schema: CompiledSchema, values: TextValues): Checked | Promise<Checked> {
   const adapted = adaptInput({ ...values }, schema.json(), { jsonText: LIMITS });

@@ -12,7 +12,7 @@ export const NAMED = /^(\$defs|definitions|(patternP|p)roperties|depend(encies|e
 export const HOLDING =
   /^(not|if|then|else|(all|any|one)Of|(prefixI|i)tems|contains|contentSchema|propertyNames|(unevaluated|additional)(Items|Properties))$/;
 
-/** Calls `visit` for each direct subschema. `name` is the property name if the keyword contains named schemas. */
+/** `name` is the property name if the keyword contains named schemas. */
 export function eachSubschema(schema: JsonSchema, visit: (sub: unknown, keyword: string, name?: string) => void): void {
   for (const [key, value] of Object.entries(schema)) {
     if (NAMED.test(key) && isObject(value)) {
@@ -50,13 +50,9 @@ function decode(token: string): string {
   }
 }
 
-/** The anchors of each root. */
 const anchors = new WeakMap<object, ReadonlyMap<string, JsonSchema>>();
 
-/**
- * Returns the value to which a reference within `root` leads. Returns `undefined` if it leads to no value, or out of the
- * root.
- */
+/** Returns the value of a reference within `root`, or `undefined` if it leads to no value or out of the root. */
 export function followRef(root: JsonSchema, ref: string): unknown {
   if (ref === "#") return root;
   const tokens = toTokens(ref);
@@ -66,10 +62,7 @@ export function followRef(root: JsonSchema, ref: string): unknown {
   return anchors.get(root)?.get(ref);
 }
 
-/**
- * Lists the schemas that have an anchor, keyed by reference, such as `#name`. If several schemas have the same anchor,
- * the first schema is used.
- */
+/** Keyed by reference, such as `#name`. If several schemas have the same anchor, the first schema is used. */
 function listAnchors(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
   const anchors = new Map<string, JsonSchema>();
   const seen = new Set<JsonSchema>();
@@ -88,10 +81,7 @@ function listAnchors(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
 /** Maximum number of references that lead to one schema, because references may be circular. */
 const MAX_REFS = 8;
 
-/**
- * Follows the reference of a schema. Keywords next to the reference override the keywords of its target. Returns the
- * same value if it is not a schema with a reference.
- */
+/** Follows the reference of a schema, whose keywords override the target's. Returns any other value unchanged. */
 export function resolveRef(schema: unknown, root: JsonSchema): unknown {
   let found = schema;
   for (let refs = 0; refs < MAX_REFS && isObject(found) && typeof found.$ref === "string"; refs++) {
@@ -128,28 +118,24 @@ export function listInner(root: JsonSchema, parts: readonly JsonSchema[], key: s
   return inner.flatMap((schema) => listParts(root, schema, seen));
 }
 
-/** A property that the schema of an object describes. */
 export interface Property {
   readonly name: string;
   readonly schema: unknown;
   readonly isRequired: boolean;
 }
 
-/** Lists the properties that the schema of an object describes. */
 export function listProperties({ properties, required }: JsonSchema): readonly Property[] {
   const names: readonly unknown[] = Array.isArray(required) ? required : [];
   return Object.entries(isObject(properties) ? properties : {})
     .map(([name, schema]) => ({ name, schema, isRequired: names.includes(name) }));
 }
 
-/** Returns the JSON Schema types of a value. */
 export function typesOf(value: unknown): readonly string[] {
   if (value === null) return ["null"];
   if (Array.isArray(value)) return ["array"];
   return Number.isInteger(value) ? ["integer", "number"] : [typeof value];
 }
 
-/** A value that a schema allows. */
 export interface Choice {
   readonly value: unknown;
   /** The title. Not always a text. */

@@ -10,7 +10,6 @@ import { type Content, type Context, media, ToolError, type ToolResult } from ".
 import { isJsonType } from "../http_body.ts";
 import { decodeText, readMediaType } from "../media_type.ts";
 
-/** A response of an API to a call. */
 export interface Answer {
   readonly response: Response;
   /** The URL of the request, without its query. */
@@ -33,7 +32,6 @@ export interface CheckJson {
 const MAX_ERROR = 10_000;
 /** Minimum length of a credential that is removed from texts. Shorter texts occur by chance. */
 const MIN_SECRET = 8;
-/** The text that replaces a credential. */
 const MASK = "[credential]";
 /** Headers with the number of all items of a list. */
 const TOTALS = ["x-total-count", "x-total", "total-count", "x-pagination-total-count", "x-wp-total"];
@@ -89,7 +87,7 @@ function refuseStrict(check: CheckJson | undefined, state: string): void {
 }
 
 /**
- * Converts a response to the contents of a resource. Returns `undefined` if the resource does not exist.
+ * Returns `undefined` if the resource does not exist.
  *
  * @throws {ToolError} if the API responds with an error, or the body is too large or does not end in time.
  */

@@ -204,7 +204,6 @@ interface Made {
   readonly tags?: readonly string[];
   readonly handlers: readonly Handler[];
   readonly operations: readonly ServedOperation[];
-  /** Whether the author has selected the operations. */
   readonly isSelected: boolean;
 }
 

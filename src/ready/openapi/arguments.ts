@@ -19,13 +19,9 @@ export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRe
   readonly taken?: TakenNames;
 }
 
-/** The arguments of an operation. */
 export interface OperationArguments extends ClosedSchema {
   readonly parameters: readonly NamedParameter[];
-  /**
-   * The names of the arguments that are fields of the body, without those that the body requires. `undefined` if the body
-   * is one argument.
-   */
+  /** Names of the arguments that are optional fields of the body. `undefined` if the body is one argument. */
   readonly optionalFields?: readonly string[];
   /** Returns the body, or `undefined` if the arguments have none. */
   readonly toBody: (args: Arguments) => WrittenBody | undefined;
@@ -40,12 +36,10 @@ interface Given {
   readonly reserved: readonly PlacedName[];
 }
 
-/** A name in a place of a request. */
 export type PlacedName = Pick<Parameter, "name" | "place">;
 
 const BODY = "body";
 
-/** Returns the arguments of an operation, with their schema. */
 export function toOperationArguments(given: Given, schemas: Schemas): OperationArguments {
   const { parameters, body, isFlat, reserved } = given;
   const fields = isFlat ? findFields(parameters, body) : undefined;
@@ -89,7 +83,6 @@ export function toOperationArguments(given: Given, schemas: Schemas): OperationA
   };
 }
 
-/** Returns the part of a request in which a place is. */
 function toPart(place: Parameter["place"]): string {
   return place === "querystring" ? "query" : place;
 }
@@ -122,7 +115,6 @@ function findFields(parameters: readonly Parameter[], body: Body | undefined): B
   return names.some((name) => Object.hasOwn(fields.properties, name)) ? undefined : fields;
 }
 
-/** Adds the description of a parameter to a schema. */
 function describe(schema: JsonSchema, description: string | undefined): JsonSchema {
   if (description === undefined) return schema;
   const notes = typeof schema.description === "string" ? schema.description : "";
@@ -132,14 +124,13 @@ function describe(schema: JsonSchema, description: string | undefined): JsonSche
   return { ...rest, description: [description.trim().slice(0, 1000), own].filter(Boolean).join(" ") };
 }
 
-/** The parts of a request that arguments choose. */
 export interface WrittenRequest extends Target {
   readonly path: string;
   readonly body?: WrittenBody;
 }
 
 /**
- * Writes arguments as parts of a request. Parameters without a value are not sent.
+ * Parameters without a value are not sent.
  *
  * @throws {ToolError} if an argument cannot be sent.
  */

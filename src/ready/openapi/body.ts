@@ -16,13 +16,11 @@ import { toStyledPairs } from "./styles.ts";
 import { LIST_FORMAT } from "./swagger.ts";
 import { BroughtNames, listNames, TakenNames } from "./taken_names.ts";
 
-/** A body to send. */
 export interface WrittenBody {
   readonly body: string | Blob;
   readonly contentType: string;
 }
 
-/** The body of an operation. */
 export interface Body {
   readonly isRequired: boolean;
   readonly description?: string;
@@ -212,7 +210,6 @@ interface Fields {
   readonly untyped: ReadonlySet<string>;
   /** Names of the fields with encoded bytes. */
   readonly encoded: ReadonlySet<string>;
-  /** The names of the fields in the document. */
   readonly taken: TakenNames;
   /** Whether the parts of a form have styles, as in version 3.1 and later. */
   readonly hasStyles: boolean;

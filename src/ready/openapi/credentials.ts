@@ -36,18 +36,16 @@ export interface Target {
   readonly cookies: string[];
 }
 
-/** A scheme that an operation uses. */
 export interface Scheme {
   readonly name: string;
   /** The header, parameter or cookie with the credential. Arguments cannot set it. */
   readonly place: "header" | "query" | "cookie";
   readonly key: string;
   readonly find: FindCredential;
-  /** Writes a credential. Returns the texts that must not appear in results. */
+  /** Returns the texts that must not appear in results. */
   readonly write: (credential: string | BasicCredential, target: Target) => readonly string[];
 }
 
-/** The credentials of an operation. */
 export interface Security {
   /** The alternatives in the order in which a call tries them. An alternative without schemes needs no credentials. */
   readonly alternatives: readonly (readonly Scheme[])[];

@@ -22,10 +22,7 @@ const MAX_REFS = 32;
 /** The reason why an operation cannot be served as the document describes it. */
 export class PartError extends Error {}
 
-/**
- * The member of an operation, or of a path, with the reason why a part of it is missing. The conversion of a document of
- * version 2.0 sets it.
- */
+/** The member of an operation or path with the reason why a part is missing. Set by the conversion of version 2.0. */
 export const PROBLEM = "x-mcp-problem";
 
 /** Returns the value as an object, or an object without members. */

@@ -10,7 +10,7 @@ import { DIGITS } from "./schemas.ts";
 /** Converts a value at a path of a body: texts become numbers of which `JSON.stringify` writes all digits. */
 export type ToExact = (value: unknown, path: readonly (string | number)[]) => unknown;
 
-/** Returns a function for the bodies with a schema. `root` contains the definitions of the schema. */
+/** `root` contains the definitions of the schema. */
 export function createToExact(root: JsonSchema, body: unknown): ToExact {
   // Most schemas have no integers with 64 bits.
   if (!JSON.stringify(root).includes(JSON.stringify(DIGITS))) return (value) => value;

@@ -58,19 +58,16 @@ export function countBytes(text: string): number {
 /** The place of a value in a document: keys and indexes. */
 export type JsonPath = readonly (string | number)[];
 
-/** How a part of a document is copied. */
 export interface CopyOptions {
-  /** The place of the part. */
   readonly path: JsonPath;
   /** Decides whether a member is left out. `path` is the place of the object with the member. */
   readonly leaveOut: (path: JsonPath, key: string) => boolean;
-  /** Called for each reference. */
   readonly onRef: (ref: string) => void;
 }
 
 /**
- * Returns a copy of a value as JSON. Members that JSON does not have are omitted, and so is `__proto__`. Values that
- * several members share are copied for each of them. Check the value first with {@linkcode checkJson}.
+ * Members that JSON does not have are omitted, and so is `__proto__`. Values that several members share are copied for
+ * each of them. Check the value first with {@linkcode checkJson}.
  */
 export function copyJson(value: unknown, { path: start, leaveOut, onRef }: CopyOptions): unknown {
   const path = [...start];

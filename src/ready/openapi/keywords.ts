@@ -41,7 +41,7 @@ const PLAIN: Readonly<Record<string, (value: unknown) => boolean>> = {
   title: isText,
 };
 
-/** Returns the keywords of a schema that contain no schemas. `required` is read with the properties. */
+/** `required` is read with the properties. */
 export function readKeywords(schema: Node): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   const notes: string[] = [];

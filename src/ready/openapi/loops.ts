@@ -20,7 +20,6 @@ export const IN_PLACE: Readonly<Record<string, Kind>> = {
   dependentSchemas: "some",
 };
 
-/** A reference from a schema to another schema, and its kind. */
 interface Edge {
   readonly target: string;
   readonly kind: Kind;
@@ -43,10 +42,7 @@ export class Loops {
     return this.#list(pointer).some(({ kind }) => kind === "some");
   }
 
-  /**
-   * Tests whether a reference from `source` to `target` is part of a loop. `kind` limits the loop to references of this
-   * kind.
-   */
+  /** `kind` limits the loop to references of this kind. */
   isIn(source: string, target: string, kind: Kind | "any"): boolean {
     return source === target || this.#find(source, kind) === this.#find(target, kind);
   }
@@ -102,7 +98,6 @@ export class Loops {
   }
 }
 
-/** Adds the references by which a schema applies other schemas to the same value. */
 function addEdges(schema: unknown, kind: Kind, edges: Edge[]): void {
   if (!isObject(schema)) return;
   if (typeof schema.$ref === "string") edges.push({ target: schema.$ref, kind });

@@ -6,14 +6,12 @@
 import { fromBase64 } from "../../core/kit/base64.ts";
 import { ToolError } from "../../library.ts";
 
-/** A file that a model has sent. */
 export interface SentFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly type?: string;
   readonly name?: string;
 }
 
-/** A part of a form. */
 export interface Part {
   readonly name: string;
   readonly type?: string;
@@ -57,7 +55,6 @@ function decode(text: string): string {
   }
 }
 
-/** Returns the body with these parts, and its content type. */
 export function writeMultipart(parts: readonly Part[]): { readonly body: Blob; readonly contentType: string } {
   const boundary = `form-${crypto.randomUUID()}`;
   const chunks = parts.flatMap(({ name, type, content }): readonly BlobPart[] => {

@@ -20,7 +20,6 @@ function trimUnderscores(text: string): string {
   return text.slice(start, end);
 }
 
-/** Names that are unique in an API. */
 export class Names {
   readonly #taken = new Set<string>();
 
@@ -55,8 +54,7 @@ function toHash(text: string): string {
 }
 
 /**
- * Returns a name of an argument for each parameter. Parameters of the same name get their place as a suffix, such as
- * `id_path`. `reserved` are names of other arguments.
+ * Parameters of the same name get their place as a suffix, such as `id_path`. `reserved` are names of other arguments.
  */
 export function nameArguments(
   parameters: readonly { readonly name: string; readonly place: string }[],

@@ -12,10 +12,7 @@ import type { Scheme } from "./credentials.ts";
 import { PartError } from "./document.ts";
 import { areSameNames, foldName } from "./taken_names.ts";
 
-/**
- * Maximum number of schemas that are copied to remove a member. A schema is copied for each way to it, and the number of
- * ways can double on each level.
- */
+/** Maximum number of schemas to copy. The number of ways to a schema can double on each level. */
 const MAX_COPIES = 1000;
 
 /** A member of an argument: `["body", "options", "tenant"]`. */
@@ -29,7 +26,6 @@ export interface NestedMembers {
   readonly sent: readonly MemberPath[];
 }
 
-/** A schema of arguments without some members. */
 export interface NestedSchema extends NestedMembers {
   readonly schema: JsonSchema;
 }
@@ -39,10 +35,7 @@ interface Wanted {
    * The changes of arguments. A name such as `body.tenant` stands for a member, unless an argument has it.
    */
   readonly changes: Readonly<Record<string, object>>;
-  /**
-   * The names of the arguments that are fields of the body, without those that the body requires. `undefined` if the body
-   * is one argument.
-   */
+  /** Names of the arguments that are optional fields of the body. `undefined` if the body is one argument. */
   readonly optionalFields?: readonly string[];
   readonly schemes: readonly Scheme[];
   /** Id of the operation, for errors. */
@@ -98,7 +91,6 @@ function isSent(name: string, { schema, isRequired }: Member, { place, key }: Sc
   return typeof description === "string" && description.toLowerCase().includes(key.toLowerCase());
 }
 
-/** A member of an argument. */
 interface Member {
   readonly schema: unknown;
   readonly isRequired: boolean;
@@ -132,10 +124,7 @@ function toRemoval(root: JsonSchema, path: MemberPath): Removal {
   return { root, member: path.join("."), copies: 0 };
 }
 
-/**
- * Removes a member from a copy of a schema. Other schemas of the document share its definitions, so a definition on the
- * path is copied to the place where it is used.
- */
+/** Copies the definitions on the path to the place where they are used, because other schemas share them. */
 function remove(
   removal: Removal,
   schema: JsonSchema,

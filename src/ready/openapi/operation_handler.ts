@@ -55,7 +55,6 @@ export interface OperationParts extends ApiParts {
   readonly changes: Readonly<Record<string, object>>;
 }
 
-/** The handler of an operation, or the reason why there is none. */
 export type MadeOperation =
   | { readonly handler: Handler; readonly definition: object; readonly cut: number }
   | { readonly reason: string };
@@ -65,11 +64,7 @@ const MAX_DESCRIPTION = 1024;
 /** Methods that do not change anything. */
 const SAFE = ["GET", "HEAD", "OPTIONS", "QUERY"];
 
-/**
- * Creates the handler of an operation.
- *
- * @throws {TypeError} if the operation cannot be a resource or template.
- */
+/** @throws {TypeError} if the operation cannot be a resource or template. */
 export function makeOperation(
   given: DocumentOperation,
   kind: Exclude<OperationKind, "none">,
@@ -137,10 +132,7 @@ function make(
   return makeTool(sending, { ...args, ...nested }, result && { schema: result, isStrict: output === "strict" });
 }
 
-/**
- * Returns the parameters that arguments can set: not the parameters that credentials set, and every parameter of the
- * path, also if the document forgets it.
- */
+/** Returns the parameters that credentials do not set, and every parameter of the path, also if undocumented. */
 function toSendable(
   parameters: readonly Parameter[],
   { names }: PathTemplate,
@@ -162,7 +154,6 @@ function toSendable(
   return [...known, ...added];
 }
 
-/** Returns the text of a query without its parameters. */
 function toSample(query: PathTemplate["query"]): string {
   return query.filter((piece) => typeof piece === "string").join("");
 }
@@ -187,7 +178,6 @@ interface Sending {
   readonly options: OpenApiOptions;
   readonly path: PathTemplate;
   readonly security: Security;
-  /** The header `Accept`. */
   readonly accept: string;
 }
 
@@ -337,7 +327,6 @@ function isTemplate(uri: string): uri is `${string}{${string}}` {
   return uri.includes("{");
 }
 
-/** Returns the path of a URI template. */
 function toUriPath(
   { pieces }: PathTemplate,
   parameters: readonly (NamedParameter & { readonly variable: string })[],

@@ -5,7 +5,6 @@ import { type ApiDocument, type Node, PartError, PROBLEM, resolve, toList, toNod
 import { Names } from "./names.ts";
 import type { ApiOperation } from "./api_operation.ts";
 
-/** An operation with its parts of the document. */
 export interface DocumentOperation extends ApiOperation {
   readonly node: Node;
   /** The parameters of the path. */
@@ -56,7 +55,6 @@ export function listOperations(document: ApiDocument): readonly DocumentOperatio
   });
 }
 
-/** Returns the URLs of a list of servers. */
 export function listServers(servers: unknown): readonly string[] {
   return toList(servers).flatMap((server) => toText(toNode(server).url) ?? []);
 }
@@ -85,7 +83,6 @@ function readPart(document: ApiDocument, value: unknown, part: string): Part {
   }
 }
 
-/** Lists the operations of a path by method. */
 function listMethods({ node, problem }: Part): readonly (readonly [method: string, operation: unknown])[] {
   const own = Object.entries(node).filter(([key]) => METHODS.includes(key.toLowerCase())).map(([method, operation]) =>
     [method.toUpperCase(), operation] as const

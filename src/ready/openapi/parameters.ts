@@ -11,16 +11,13 @@ import { type ApiDocument, type Node, PartError, resolve, toNode, toParameterLis
 import { type Style, toStyledHeader, toStyledPairs, toStyledSegment } from "./styles.ts";
 import { LIST_FORMAT } from "./swagger.ts";
 
-/** The place of a parameter in a request. */
 export type Place = "path" | "query" | "querystring" | "header" | "cookie";
 
-/** A parameter of an operation. */
 export interface Parameter {
   readonly name: string;
   readonly place: Place;
   readonly isRequired: boolean;
   readonly description?: string;
-  /** The schema in the document. */
   readonly schema: unknown;
   /** Writes a value: pairs of a query, a part of a path, or the text of a header or cookie. */
   readonly write: (value: unknown) => readonly string[];
@@ -109,7 +106,6 @@ export function toListSeparator(format: unknown): string | undefined {
   return LIST_FORMATS.get(format)?.[1];
 }
 
-/** Reads how a parameter, or a field of a form, is written. */
 export function readStyle(given: Node, place: Place): Style {
   const [listStyle] = LIST_FORMATS.get(given[LIST_FORMAT]) ?? [];
   if (listStyle !== undefined) return { style: listStyle, isExploded: false };

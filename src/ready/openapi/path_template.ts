@@ -8,7 +8,6 @@ import { PartError } from "./document.ts";
 /** Texts, and names of parameters. */
 type Pieces = readonly (string | { readonly name: string })[];
 
-/** The path of an operation. */
 export interface PathTemplate {
   readonly pieces: Pieces;
   /** Names of the parameters in the path and its query. */

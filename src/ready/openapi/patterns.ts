@@ -8,7 +8,6 @@ const MAX_LENGTH = 500;
 /** Maximum number of steps of a match, for each character of the text. */
 const MAX_STEPS = 200;
 
-/** A group of a pattern, or the whole pattern. */
 interface Group {
   /** Length of the shortest text that matches, with the texts of all alternatives. */
   length: number;

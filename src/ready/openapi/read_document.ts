@@ -12,7 +12,7 @@ import { prepareSwagger } from "./swagger.ts";
 import { copyUsedParts, type UsedOptions } from "./used_parts.ts";
 
 /**
- * Reads the used parts of a document. The document itself stays unchanged.
+ * The document itself stays unchanged.
  *
  * @throws {TypeError} if the value is not an OpenAPI document of a known version, has more than 200 levels, contains
  * itself, or is larger than 50 MB.

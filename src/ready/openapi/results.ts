@@ -36,7 +36,6 @@ export function readAccept(document: ApiDocument, operation: Node): string {
   return [...ranked.length ? ranked : ["application/json"], "*/*;q=0.1"].join(", ");
 }
 
-/** Returns a function that compares values with a schema. */
 export function createCheck(schema: JsonSchema, place: string, isStrict: boolean): CheckJson {
   const compiled = compileSchema(schema, { use: "output", place });
   return {

@@ -25,7 +25,6 @@ const MAX_SCHEMAS = 300_000;
 /** Maximum length of the description of a schema that was cut, in characters. */
 const MAX_STUB = 100;
 
-/** A part of `$defs`. */
 interface Definition {
   readonly name: string;
   readonly schema: JsonSchema | boolean;
@@ -37,7 +36,6 @@ interface Definition {
   readonly cut: number;
 }
 
-/** The place of a schema that is being converted. */
 interface Place {
   /** The pointer of the definition whose values the schema describes, and how it applies to them. */
   readonly owner?: string;
@@ -51,7 +49,6 @@ interface Place {
   readonly hidden?: ReadonlySet<string>;
 }
 
-/** A schema with its definitions. */
 export interface ClosedSchema {
   readonly schema: JsonSchema;
   /** Number of parts that were replaced by `{}`, because the schema was too large. */
@@ -82,7 +79,7 @@ export class Schemas {
     this.#loops = new Loops(document);
   }
 
-  /** Converts a schema. References lead to `$defs`, which {@linkcode close} adds. */
+  /** References lead to `$defs`, which {@linkcode close} adds. */
   convert(schema: unknown): JsonSchema {
     const converted = this.#convert(schema, {});
     if (typeof converted === "object") return converted;
@@ -133,7 +130,6 @@ export class Schemas {
     return { schema: defs.size ? { ...root, $defs: Object.fromEntries(defs) } : root, cut };
   }
 
-  /** Lists the definitions to which a converted schema refers. */
   #listRefs(schema: unknown, level: number, refs: Map<string, number>): void {
     if (!isObject(schema)) return;
     const key = typeof schema.$ref === "string" ? this.#keys.get(schema.$ref) : undefined;
@@ -327,10 +323,7 @@ export class Schemas {
   }
 }
 
-/**
- * Adds digits as text to the values of an integer with 64 bits, because JavaScript and many clients round numbers beyond
- * 2^53.
- */
+/** Also allows digits as text for a 64-bit integer, because JavaScript and many clients round beyond 2^53. */
 function allowDigits(kept: Record<string, unknown>): void {
   const types = [kept.type].flat();
   if (kept.format !== "int64" || !types.includes("integer") || types.includes("string") || kept.enum) return;
@@ -351,7 +344,7 @@ function isEmpty(schema: unknown): boolean {
   return isObject(schema) && !Object.keys(schema).length;
 }
 
-/** Returns an object with these members. A member may have the name `__proto__`. */
+/** A member may have the name `__proto__`. */
 function toObject(entries: readonly (readonly [string, unknown])[]): JsonSchema {
   return Object.fromEntries(entries);
 }

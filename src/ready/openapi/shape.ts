@@ -9,7 +9,6 @@ import { type ApiDocument, type Node, resolveLoosely, toList } from "./document.
 /** Maximum number of schemas that are read for one shape. */
 const MAX_PARTS = 500;
 
-/** What a schema says about a value. */
 export interface Shape {
   /** The keywords of all parts. An outer part takes precedence. */
   readonly keywords: Node;
@@ -37,7 +36,6 @@ interface Draft {
   parts: number;
 }
 
-/** Reads the shape of the values of a schema. */
 export function readShape(document: ApiDocument, schema: unknown): Shape {
   const draft: Draft = {
     keywords: {},

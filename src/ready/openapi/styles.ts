@@ -7,7 +7,6 @@ import { isObject } from "../../core/kit/json.ts";
 import { ToolError } from "../../library.ts";
 import { encodeArgument, toArgumentText } from "../tool_input.ts";
 
-/** How the value of a parameter or of a form field is written. */
 export interface Style {
   readonly style: string;
   /** Whether each item or member has its own name. */

@@ -117,7 +117,6 @@ function readParameters(document: Changeable, given: unknown, clone: Clone): Cha
   });
 }
 
-/** The formats of lists. */
 const FORMATS: readonly unknown[] = ["csv", "ssv", "tsv", "pipes", "multi"];
 
 const PLACES: readonly string[] = ["path", "query", "header", "formData"];

@@ -9,9 +9,7 @@ import { ignoreRejections } from "../core/protocol/promises.ts";
 import { checkNumbers } from "./numbers.ts";
 import { toKey, weighPlain } from "./plain_values.ts";
 
-/**
- * Options of {@linkcode cache}. Only `ttlMs` is required. `Input` is the type of the tool's validated input, for `key`.
- */
+/** Only `ttlMs` is required. `Input` is the type of the tool's validated input, for `key`. */
 export interface CacheOptions<Input = unknown> {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
@@ -37,10 +35,7 @@ export interface CacheOptions<Input = unknown> {
   readonly shared?: boolean;
 }
 
-/**
- * A layer that caches the results of tools, created by {@linkcode cache}. Tools with the same cache object share its
- * limits.
- */
+/** A layer that caches the results of tools. Tools with the same cache object share its limits. */
 export interface ToolCache<Input = unknown> extends Layer<Input> {
   /** Removes all kept results. The cache does not keep the results of calls that are running at this time. */
   clear(): void;
@@ -113,9 +108,7 @@ function checkReadOnly({ key, kind, annotations }: HandlerInfo): void {
 /** Whose results a call may get, as a part of the key of its result. `undefined` if the call uses no kept result. */
 type Caller = readonly unknown[] | undefined;
 
-/** The parts of a cache that decide whose results a call may get. */
 interface Sharing<Input> {
-  /** Name of the tool. */
   readonly name: string;
   readonly keyOf?: CacheOptions<Input>["key"];
   readonly shared?: boolean;
@@ -188,15 +181,12 @@ interface CacheBounds {
   readonly pot: string;
 }
 
-/** The kept results of one server. */
 class Shelf {
   /** Number of calls of `clear` before the results were kept. */
   generation = 0;
   readonly #bounds: CacheBounds;
   readonly #clock: Clock;
-  /**
-   * The kept results, keyed by the text that `toKey` returns for a call. The least recently used result is the first.
-   */
+  /** Keyed by the text that `toKey` returns. The least recently used result is the first. */
   // Bound: `handler.cacheBytes`.
   readonly #entries = new Map<string, Kept>();
 

@@ -125,7 +125,6 @@ const SEVERAL = 3;
 
 type ClientKey = LayerRun["client"];
 
-/** The state of a circuit breaker on one server. */
 class Breaker {
   // A stranger has as many addresses as it likes. Therefore the failures of clients without a principal never open the
   // circuit for principals.
@@ -160,7 +159,6 @@ class Breaker {
   }
 }
 
-/** Whether a call may run. */
 interface Admission {
   /** 0 if the call may run, otherwise the milliseconds until the client's next test call. */
   readonly waitMs: number;
@@ -222,7 +220,6 @@ class Group {
     this.#bounds = bounds;
   }
 
-  /** Decides whether a call may run. */
   check(client: ClientKey): Admission {
     const failing = this.#clients.get(client);
     if (!this.#isOpen && (failing?.failures ?? 0) < this.#bounds.failures) return { waitMs: 0 };

@@ -59,7 +59,6 @@ function toKey({ signal }: Context<unknown>, { slot }: LayerRun["server"]): stri
 }
 
 interface Consent {
-  /** Key of the question. */
   readonly key: string;
   readonly name: string;
   readonly message: string;

@@ -87,7 +87,6 @@ export function guard<Input = unknown, Services = unknown, Shared = unknown>(
   return layer<Input, Services, undefined, Shared>(() => steps);
 }
 
-/** Passes an input through several guards. */
 async function passInput<Input, Shared>(
   given: Input,
   guards: readonly InputGuard<Input, Shared>[],
@@ -103,7 +102,6 @@ async function passInput<Input, Shared>(
   return value;
 }
 
-/** Passes an output through several guards. */
 async function passOutput<Services>(
   given: unknown,
   guards: readonly OutputGuard<Services>[],

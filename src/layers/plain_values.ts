@@ -5,7 +5,6 @@
 /** Maximum number of nested levels of a value. */
 const MAX_DEPTH = 128;
 
-/** The state of a traversal of a value. */
 interface Walk {
   bytes: number;
   /** The objects that contain the current object. */

@@ -26,7 +26,6 @@ export interface Concurrency {
   readonly waiting?: number;
 }
 
-/** A call that waits for a slot. */
 interface Waiting {
   readonly client: ClientKey | undefined;
   readonly start: () => void;
@@ -43,7 +42,6 @@ export class Places {
    */
   readonly #queue = new FairQueue<Waiting>();
   readonly #shares: ClientShares;
-  /** Number of slots that are in use. */
   #taken = 0;
 
   constructor({ calls, waiting = 64 }: Concurrency, key: string) {
@@ -53,7 +51,7 @@ export class Places {
     this.#waiting = waiting;
   }
 
-  /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
+  /** Throws the error for the client if the call can neither run nor wait. */
   check(call: Call, { reachLimit, outer }: LayerCall): void {
     if (outer || this.#isFree(toSharingKey(call))) return;
     reachLimit("handler.concurrency");
@@ -82,7 +80,7 @@ export class Places {
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
-  /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
+  /** The slot is free again when the handler has ended. */
   run(call: Call, { ended, outer }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
     // An inner call needs no slot. Two handlers that call each other could otherwise wait forever, because each of them
     // keeps its slot until its inner call has ended.
@@ -112,7 +110,6 @@ export class Places {
     this.#shares.add(client);
   }
 
-  /** Frees a slot that is in use when the handler has ended. */
   #freeAfter(ended: Promise<void>, client: ClientKey | undefined): void {
     void ended.then(() => {
       this.#taken--;
@@ -152,7 +149,6 @@ export class Places {
   }
 }
 
-/** The end of a handler, and the function that starts it. */
 interface Entered {
   readonly ended: Promise<void>;
   readonly next: () => Promise<Result>;

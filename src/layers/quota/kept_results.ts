@@ -23,7 +23,6 @@ interface KeeperOptions {
   readonly keepBytes?: number;
 }
 
-/** A large result that is kept. */
 interface Kept {
   /** The path of the server that keeps the result. A link from one path does not work on another path. */
   readonly core: FeatureParts;
@@ -38,14 +37,12 @@ interface Kept {
   readonly ends: number;
 }
 
-/** A page: a text, or the data of a media block. */
 interface Page {
   readonly text?: string;
   readonly blob?: string;
   readonly mimeType: string;
 }
 
-/** A value in the store, with some pages of a result. */
 interface SharedPages {
   readonly v: 1;
   readonly principal?: string;
@@ -58,7 +55,6 @@ interface SharedPages {
 /** The kept results of one server, keyed by id. */
 type Results = Map<string, Kept>;
 
-/** Keeps the large results of one tool. */
 export class Keeper {
   /** The resource that serves the pages. Lists do not contain this resource. */
   readonly handler: Handler;
@@ -69,7 +65,7 @@ export class Keeper {
   readonly #keepMs: number;
   readonly #keepBytes: number;
 
-  /** Creates the resource that serves the results of a tool. The resource has the `allow` and `scopes` of the tool. */
+  /** The resource has the `allow` and `scopes` of the tool. */
   constructor({ name: tool, allow, scopes }: HandlerInfo, options: KeeperOptions) {
     const { resultBytes, keepMs = 600_000, keepBytes = 16 * 1024 * 1024 } = options;
     this.#start = `result://${tool}/`;
@@ -95,8 +91,7 @@ export class Keeper {
   }
 
   /**
-   * Keeps content blocks, and returns a result that links to the kept blocks. Returns `undefined` if the blocks exceed
-   * a limit. With a store, the link works on all instances when this method returns.
+   * Returns `undefined` if the blocks exceed a limit. With a store, the link works on all instances when this returns.
    */
   keep(blocks: readonly Content[], about: KeptResult): Result | undefined | Promise<Result | undefined> {
     const { call } = about;
@@ -209,7 +204,7 @@ export class Keeper {
     });
   }
 
-  // Returns a page. Only the owner of a result can read its pages. For any other caller, the result does not exist.
+  // Only the owner of a result can read its pages. For any other caller, the result does not exist.
   #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
@@ -280,7 +275,6 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-/** A large result, and the call that returned it. */
 interface KeptResult {
   /** The size of the result in bytes. */
   readonly size: number;
@@ -295,7 +289,6 @@ interface PageRead {
   readonly call: Call;
 }
 
-/** A page of a result, with the total number of pages and the owner. */
 interface Found {
   readonly principal?: string;
   readonly caller?: string;

@@ -14,7 +14,6 @@ import { isContent } from "../../server/handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
-/** The quota options for large results. */
 export interface LargeResultsOptions {
   readonly resultBytes?: number;
   readonly onLarge?: "refuse" | "cut" | "link";
@@ -22,7 +21,6 @@ export interface LargeResultsOptions {
   readonly keepBytes?: number;
 }
 
-/** Limits the size of one handler's results. */
 export interface LargeResults {
   /** The resource that serves the linked pages, for `onLarge: "link"`. */
   readonly handlers?: readonly Handler[];
@@ -79,10 +77,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
   };
 }
 
-/**
- * Tests whether a link may stand for a result. A link would outlive the check of the caller's rights to the resources
- * that the handler has read.
- */
+/** A link would outlive the check of the caller's rights to the resources that the handler has read. */
 function canKeep({ reads = [] }: Call): boolean {
   return typeof reads !== "string" && reads.every((entry) => readCaller(entry) !== undefined);
 }
@@ -111,7 +106,6 @@ function cutBlocks(blocks: readonly Content[], max: number, size: number): Conte
   return [...kept, toText(toNote(max, size))];
 }
 
-/** Truncates the texts of a prompt or resource. */
 function cutOther(result: Result, max: number, size: number): Result {
   const { messages, contents } = result;
   let left = max - NOTE_BYTES;

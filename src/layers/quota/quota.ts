@@ -132,7 +132,6 @@ export function quota(options: QuotaOptions): Layer {
   });
 }
 
-/** Returns the counters of a quota on a server. */
 type Open = (core: FeatureParts) => Counters;
 
 function limit(limited: LayerCall, open: Open): void {
@@ -176,7 +175,6 @@ async function countShared(rate: SharedRate, entry: LayerEntry, { call, core }: 
   if (retryAfterMs) throw refuseRate(retryAfterMs, entry);
 }
 
-/** The counters of a quota on one server. */
 class Counters {
   readonly buckets?: Buckets;
   readonly sharedRate?: SharedRate;
@@ -194,15 +192,11 @@ class Counters {
     if (concurrency) this.places = new Places(concurrency, name);
   }
 
-  /** Notes that a call has come here. */
   note({ params }: Call): void {
     this.#noted.add(params);
   }
 
-  /**
-   * Whether a relay that has come here passes the call on. The relay has a slot, and counts towards the rate. A relay
-   * cannot be called back.
-   */
+  /** Whether a relay passes the call on. The relay has a slot, counts towards the rate, and cannot be called back. */
   isRelayed(call: Call): boolean {
     return listRelays(call).some(({ params }) => this.#noted.has(params));
   }

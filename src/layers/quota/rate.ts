@@ -15,17 +15,13 @@ export interface Rate {
   readonly burst?: number;
 }
 
-/** The token bucket of one client. */
 interface Bucket {
   tokens: number;
   /** Time at which `tokens` was last updated, in milliseconds of the monotonic clock. */
   at: number;
 }
 
-/**
- * The buckets of all clients. Principals have buckets of their own, so that a caller with many addresses cannot affect
- * them.
- */
+/** Principals have buckets of their own, so that a caller with many addresses cannot affect them. */
 export class Buckets {
   readonly #principals: ClientBuckets;
   readonly #others: ClientBuckets;

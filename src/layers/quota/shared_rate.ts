@@ -9,7 +9,6 @@ import { isPrincipal } from "../../server/call/client_key.ts";
 import type { SharedStore } from "../../server/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
-/** A call that is about to be counted. */
 interface Taken {
   /** Key of the client, which is the same on all instances. */
   readonly client: string;
@@ -17,7 +16,6 @@ interface Taken {
   readonly now: number;
 }
 
-/** Counts the calls for one rate, per client and across all instances. */
 export class SharedRate {
   readonly #rate: Rate;
   /** Name of the rate, which is the same on all instances. */

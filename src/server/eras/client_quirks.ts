@@ -7,7 +7,6 @@
 import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { ClientInfo } from "../call/context.ts";
 
-/** A deviation of one client. */
 export interface ClientQuirk {
   /** What the client does, and what the change achieves. */
   readonly reason: string;
@@ -36,7 +35,6 @@ export const QUIRKS: ReadonlyMap<string, ClientQuirk> = new Map<string, ClientQu
   }],
 ]);
 
-/** Returns the deviation of a client, if one is known. */
 export function findQuirk({ info }: Pick<ClientInfo, "info">): ClientQuirk | undefined {
   return info && QUIRKS.get(info.name);
 }

@@ -11,7 +11,6 @@ import type { Link, Reply } from "../call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
 import { type Revision, REVISIONS } from "./revisions.ts";
 
-/** An era that recognizes its own messages. */
 export interface SelectiveEra extends Era {
   /** Whether a message belongs to this era. */
   claims(message: Incoming, link: Link): boolean;
@@ -24,7 +23,7 @@ const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 /** Creates the legacy era, which serves only `revisions`. */
 export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Promise<Era>;
 
-/** Creates an era that serves `revisions`. Never loads the code of an era to which none of these revisions belongs. */
+/** Never loads the code of an era to which none of these revisions belongs. */
 export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
   const older = revisions.filter((each) => each !== VERSION);
   const first = older.length < revisions.length ? modernEra(engine, revisions) : undefined;
@@ -36,7 +35,7 @@ export function createEras(engine: Engine, revisions: readonly Revision[], loadO
   return era.attach ? new LazySessionEra(narrow) : new LazyEra(narrow);
 }
 
-/** Combines two eras. The second era serves the messages that the first era does not claim. */
+/** The second era serves the messages that the first era does not claim. */
 function chooseEra(first: SelectiveEra, second: Era): Era {
   // Reject GET and DELETE requests of the first era, because that era has neither standalone streams nor sessions.
   const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
@@ -53,11 +52,10 @@ function chooseEra(first: SelectiveEra, second: Era): Era {
   };
 }
 
-/** An era that loads its code when the first message arrives. */
 export class LazyEra implements Era {
   readonly #module: LazyModule<Era>;
 
-  /** Creates an era. The first message or stream calls `load`. */
+  /** The first message or stream calls `load`. */
   constructor(load: () => Promise<Era>) {
     this.#module = new LazyModule(load);
   }
@@ -76,13 +74,11 @@ export class LazyEra implements Era {
     this.#module.loaded?.evictIdle?.();
   }
 
-  /** Returns the era. Loads its code first, unless the code is loaded already. */
   protected open(): Promise<Era> {
     return this.#module.load();
   }
 }
 
-/** An era with sessions and standalone streams. Loads its code when the first message or stream arrives. */
 export class LazySessionEra extends LazyEra {
   async attach(link: Link): Promise<Reply> {
     return await (await this.open()).attach?.(link) ?? {};

@@ -10,10 +10,7 @@ import type { Link, Reply } from "../call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
 import { REVISIONS } from "./revisions.ts";
 
-/**
- * Limits an era to the revisions in `served`. A client that requests another revision gets an error with a list of the
- * served revisions.
- */
+/** A client that requests another revision gets an error with a list of the served revisions. */
 export function narrowEra(engine: Engine, era: Era, served: readonly string[]): Era {
   return {
     accept(message, link) {

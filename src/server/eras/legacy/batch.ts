@@ -12,7 +12,6 @@ import { refuse, refuseBusy, toErrorInfo } from "./error_replies.ts";
 import type { Session } from "./session_state.ts";
 import { hasBatches } from "./versions.ts";
 
-/** A valid message in a batch. */
 type Readable = Exclude<Incoming, Batch | Broken>;
 
 export interface ReceivedBatch {
@@ -23,9 +22,7 @@ export interface ReceivedBatch {
   readonly serve: (message: Readable) => Reply | Promise<Reply>;
 }
 
-/**
- * Serves the messages in a batch. Returns the responses as one JSON array, or an empty reply if there are no responses.
- */
+/** Returns the responses as one JSON array, or an empty reply if there are no responses. */
 export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const { core, session, link, batch } = received;
   const { request } = core.limits;

@@ -14,7 +14,6 @@ import type { Version } from "./versions.ts";
 /** Error code for "Resource not found" in revisions up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Converts the result of a method for a client of revision `version`. */
 export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {
     case "tools/list":
@@ -37,7 +36,6 @@ export function downgradeResult(method: string, result: Result, version: Version
   }
 }
 
-/** Converts an error to the error codes of older revisions. */
 export function downgradeError(method: string, error: McpError): McpError {
   const isMissing = method === "resources/read" && error.code === INVALID_PARAMS &&
     isObject(error.data) &&
@@ -47,7 +45,7 @@ export function downgradeError(method: string, error: McpError): McpError {
   return error;
 }
 
-/** Converts a question for a client of an older revision. `restore` converts the answer back. */
+/** `restore` converts the answer back. */
 export function downgradeQuestion(
   { method, params }: Question,
   { version, capabilities }: ClientInfo,

@@ -27,7 +27,6 @@ export interface RefusedRequest {
   readonly version?: string | null;
 }
 
-/** A rejected request, and the reason for the rejection. */
 export interface Refusal extends RefusedRequest {
   readonly status: number;
   /** The end of the message "Cannot serve the request: …". */
@@ -44,7 +43,7 @@ export const UNKNOWN_SESSION = {
   reason: "session",
 } as const;
 
-/** Creates the reply to a rejected request, and reports the refusal to the observer. */
+/** Reports the refusal to the observer. */
 export function refuse(core: Core, link: Link, { status, state, reason, limits, ...refused }: Refusal): Reply {
   const { message } = refused;
   const error = withLimits(new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`), limits);
@@ -58,10 +57,7 @@ export function isBusy({ code }: McpError): boolean {
   return code === BUSY;
 }
 
-/**
- * Rejects a request because a limit was reached. The client can retry the request. Throws `error` if it is not an
- * `McpError`.
- */
+/** Rejects a request that the client can retry, because of a limit. Throws `error` if it is not an `McpError`. */
 export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
   core.observing?.refuse(link, { ...toErrorInfo(error), status: 503, reason: "limit" });
@@ -105,7 +101,6 @@ export function toErrorReply(
   return { text, ...hints, status };
 }
 
-/** Returns the fields that observers receive from an error. */
 export function toErrorInfo(error: ErrorInfo): ErrorInfo {
   const { code, message, [REACHED]: limits } = error;
   return { code, message, [REACHED]: limits };

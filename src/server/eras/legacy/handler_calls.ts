@@ -5,14 +5,13 @@
 import { isId, isObject, type Params } from "../../../core/protocol/jsonrpc.ts";
 import type { HandlerCall, Reads } from "../../call/handler_call.ts";
 
-/** Returns the call of a request. Keeps only the parameters that name the handler, because streams outlive calls. */
+/** Keeps only the parameters that name the handler, because streams outlive calls. */
 export function toHandlerCall(method: string, params: Params = {}, reads?: Reads): HandlerCall {
   const named = pickNames(params);
   if (isObject(params.ref)) named.ref = pickNames(params.ref);
   return { method, params: named, ...reads && { reads } };
 }
 
-/** Returns the calls of the requests in a batch. */
 export function toHandlerCalls(items: readonly unknown[]): readonly HandlerCall[] {
   return items.flatMap((item) =>
     isObject(item) && typeof item.method === "string" && isId(item.id)
@@ -21,10 +20,7 @@ export function toHandlerCalls(items: readonly unknown[]): readonly HandlerCall[
   );
 }
 
-/**
- * Tests whether the replies to calls depend on the caller in more ways than the rights to a handler, such as lists,
- * which contain only what the caller may see.
- */
+/** Tests whether replies depend on more than the rights to a handler, such as lists of what the caller may see. */
 export function dependOnCaller(calls: readonly HandlerCall[]): boolean {
   return calls.some(({ method }) => !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method));
 }

@@ -13,16 +13,10 @@ import type { Engine } from "../../engine/era.ts";
 import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
 
-/**
- * Maximum length of the client's capabilities as JSON, in characters. The session id contains the capabilities, and
- * must fit in an HTTP header.
- */
+/** Maximum length of the capabilities as JSON, in characters, because the session id in a header contains them. */
 const MAX_CAPABILITIES = 4096;
 
-/**
- * Reads the parameters of `initialize`. If the server does not serve the requested revision, offers its newest
- * revision. Throws an `McpError` if a parameter is invalid.
- */
+/** Offers the newest revision if the requested revision is not served. Throws an `McpError` for invalid parameters. */
 export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionInfo {
   const { protocolVersion } = params;
   // `null` counts as absent.
@@ -64,7 +58,6 @@ function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
 
-/** Returns the result of `initialize` for a negotiated session. */
 export function toAgreement(
   { core, registry }: Engine,
   { version }: SessionInfo,

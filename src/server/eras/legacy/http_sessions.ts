@@ -21,7 +21,6 @@ interface Received {
   readonly link: Link;
 }
 
-/** A session, or the reply to the client if the session was not found. */
 type FoundSession =
   | { readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly session?: undefined; readonly refusal: Reply };
@@ -31,10 +30,7 @@ export class HttpSessions {
   readonly #server: MessageServer;
   /** Subscribes the legacy era to changes of the server's lists and resources. */
   readonly #watch: () => void;
-  /**
-   * The sessions. The first HTTP request loads the code for sessions. A stdio server does not load this code, which
-   * would make its startup 50 % longer.
-   */
+  /** Loaded with the first HTTP request, because this code would make the startup of a stdio server 50 % longer. */
   readonly #sessions: LazyModule<Sessions>;
 
   /** `watch` is called before each `initialize`. */
@@ -46,7 +42,6 @@ export class HttpSessions {
     this.#sessions = new LazyModule(async () => new (await import("./session.ts")).Sessions({ parts, count }));
   }
 
-  /** The endpoint's sessions that are in the memory of this process. */
   get known(): Iterable<Session> {
     return this.#sessions.loaded?.known ?? [];
   }
@@ -57,12 +52,11 @@ export class HttpSessions {
     return id ? this.#sessions.loaded?.find(id, link) : undefined;
   }
 
-  /** Evicts idle sessions from memory. Their ids stay valid. */
+  /** The ids of evicted sessions stay valid. */
   evictIdle(): void {
     this.#sessions.loaded?.evictIdle();
   }
 
-  /** Closes the connection of a call if the client can resume the stream. The call continues. */
   release({ link }: Call, retryMs: number | undefined): void {
     if (this.#sessions.loaded?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
   }
@@ -94,7 +88,6 @@ export class HttpSessions {
     }
   }
 
-  /** Serves a DELETE request, which ends a session. */
   async detach(link: Link): Promise<Reply> {
     const { headers, version } = link;
     const id = headers?.get("mcp-session-id");
@@ -116,7 +109,6 @@ export class HttpSessions {
     }
   }
 
-  /** Serves `initialize`. */
   initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     this.#watch();
     return initialize(this.#parts, { message, link }, {
@@ -128,7 +120,7 @@ export class HttpSessions {
     });
   }
 
-  /** Serves a message. `id` is the session id in the request, if any. */
+  /** `id` is the session id in the request, if any. */
   accept(id: string | null | undefined, message: Readable, link: Link): Reply | Promise<Reply> {
     if (typeof id !== "string") return this.#acceptBare(message, link);
     const { loaded } = this.#sessions;

@@ -24,7 +24,7 @@ export interface ReceivedRequest {
 export interface SessionOpening {
   /** Returns whether the request belongs to a session that is already open. */
   readonly prepare?: () => Promise<boolean>;
-  /** Opens the session. Returns the response headers. */
+  /** Returns the response headers. */
   open(client: SessionInfo, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
 }
 

@@ -18,10 +18,7 @@ import type { DialectParts } from "./legacy_call.ts";
 import { announce, endSubscriptions, type Session } from "./session_state.ts";
 import { isVersion, toNoId, type Version, VERSIONS } from "./versions.ts";
 
-/**
- * Creates the era of the revisions up to 2025-11-25. `revisions` lists the revisions to serve; later revisions are
- * ignored.
- */
+/** `revisions` lists the revisions to serve; later revisions are ignored. */
 export function legacyEra(engine: Engine, revisions: readonly string[] = VERSIONS): Era {
   return new LegacyEra(engine, VERSIONS.filter((each) => revisions.includes(each)));
 }

@@ -13,20 +13,15 @@ import { SessionInputs } from "./session_inputs.ts";
 import { type Session, toShortId } from "./session_state.ts";
 import type { Version } from "./versions.ts";
 
-/** The parts of the legacy era that all sessions share. */
 export interface DialectParts {
   readonly engine: Engine;
   readonly pipeline: Pipeline;
-  /**
-   * The revisions that the server serves, newest first. If a client requests another revision, the server offers the
-   * first revision in this list.
-   */
+  /** The served revisions, newest first. The first revision is offered if a client requests another revision. */
   readonly versions: readonly Version[];
   /** Closes the connection of a call if the client can resume the stream. The call continues. */
   release(call: Call, retryMs: number | undefined): void;
 }
 
-/** The state that all calls in a session share. */
 export class SessionHome implements CallHome {
   readonly host: CallHost;
   readonly session: (call: Call) => ReadSession;
@@ -57,7 +52,7 @@ export class LegacyCall extends Call {
     { version: "", capabilities: {} },
   );
   declare readonly home: SessionHome;
-  /** The call's requests to the client. Declared without a value, because most calls send no request to the client. */
+  /** Declared without a value, because most calls send no request to the client. */
   declare inputs?: SessionInputs;
 
   notify(method: string, params: Params): Promise<void> | undefined {

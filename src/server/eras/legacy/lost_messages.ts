@@ -37,7 +37,7 @@ export class LostMessages {
     this.#start = createdAt || ticker.clock.date();
   }
 
-  /** Returns the lost messages of a server. Returns `undefined` if instances share a store, or share no secret. */
+  /** Returns `undefined` if instances share a store, or share no secret. */
   static of(core: Core): LostMessages | undefined {
     if (core.shared || !core.sealer.isShared) return;
     return core.state.slot(LostMessages, () => new LostMessages(core));
@@ -48,10 +48,7 @@ export class LostMessages {
     return typeof instance === "string" && instance !== this.instance && time >= this.#start + overlapMs;
   }
 
-  /**
-   * Records that the state of a session was evicted. From then on, this instance no longer knows whether earlier
-   * messages of a session have reached it.
-   */
+  /** Records an eviction. This instance no longer knows whether earlier messages of a session have reached it. */
   recordEviction(): void {
     this.#hasEvicted = true;
   }
@@ -76,7 +73,6 @@ export class LostMessages {
 export class SessionWatch {
   readonly #core: Core;
   readonly #lost: LostMessages;
-  /** Whether another instance has created the session while this instance was running. */
   readonly #isForeign: boolean;
   #hasMessage = false;
   #hasRequest = false;
@@ -87,7 +83,6 @@ export class SessionWatch {
     this.#isForeign = isForeign;
   }
 
-  /** Records that this instance has received a message of the session. */
   receive({ kind }: Pick<Incoming, "kind">): void {
     this.#hasMessage = true;
     if (kind === "request" || kind === "batch") this.#hasRequest = true;
@@ -129,10 +124,7 @@ export class SessionWatch {
     );
   }
 
-  /**
-   * Warns if no message of the session reaches this instance soon after its stream has opened. Returns a function that
-   * stops waiting for messages.
-   */
+  /** Warns if no message reaches this instance soon after its stream opened. Returns a function that stops waiting. */
   watchStream(): () => void {
     if (!this.#isForeign || this.#hasMessage) return () => {};
     const { ticker } = this.#core;

@@ -32,17 +32,14 @@ import type { Asking } from "./server_requests.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
-/** A valid message or a batch. */
 export type Readable = Exclude<Incoming, Broken>;
 
-/** A message for a call that may run on another instance. */
 interface Relayed {
   readonly message: Response | Notification;
   readonly link: Link;
   readonly mayAnswer?: (call: HandlerCall) => Promise<boolean>;
 }
 
-/** HTTP status of the reply to a response. */
 const ACCEPTED = 202;
 
 export class MessageServer {
@@ -131,7 +128,6 @@ export class MessageServer {
     return refuseBusy(this.#parts.engine.core, link, client, busy);
   }
 
-  /** Reports a notification to the observer. */
   observe({ method }: Notification, link: Link, session?: Session): void {
     const { id, client } = session ?? {};
     this.#parts.engine.core.observing?.notify(method, link, { ...client, session: id && toShortId(id) });
@@ -186,7 +182,6 @@ export class MessageServer {
   }
 }
 
-/** The dialect of all calls in a session. */
 class SessionDialect implements Dialect {
   readonly #home: SessionHome;
   readonly #session: Session;

@@ -55,7 +55,6 @@ export class PipedSessions {
     return this.#known.get(inFlight)?.session;
   }
 
-  /** Serves `initialize`. */
   async initialize(message: Request, link: Link): Promise<Reply> {
     const { inFlight } = link;
     const opening: Opening = { waiting: [] };
@@ -157,12 +156,10 @@ export class PipedSessions {
   }
 }
 
-/** A session, and the connection that opened it. */
 interface PipedSession {
   readonly session: Session;
   readonly scope: SessionScope;
   readonly link: Link;
-  /** The link of messages that arrive over `link`. */
   readonly own: SessionLink;
 }
 
@@ -183,7 +180,7 @@ class SessionScope {
   }
 }
 
-/** The link of a message in a session. Sends nothing after the session has ended. */
+/** Sends nothing after the session has ended. */
 class SessionLink implements Link {
   readonly transport: TransportName;
   /** All running calls of the connection. */

@@ -36,14 +36,9 @@ interface Event {
 
 interface StreamOptions {
   readonly isOwn?: boolean;
-  /** The calls whose replies the stream carries. */
   readonly calls?: readonly HandlerCall[];
-  /** The caller that opens the stream. */
   readonly principal?: Principal;
-  /**
-   * The position at which the client resumes a stream that another instance writes: the name of the stream, and the
-   * number of the last event that the client received.
-   */
+  /** Where the client resumes a stream of another instance: its name, and the number of the last received event. */
   readonly foreign?: { readonly name: string; readonly after: number };
 }
 
@@ -58,7 +53,6 @@ interface Resumed {
 /** Tests whether the caller may make these calls. Rejects with the error for the client if the caller lacks a scope. */
 type MayUse = (calls: readonly HandlerCall[]) => Promise<boolean>;
 
-/** A stream with its events, in order, and its current connection. */
 export class Stream implements WrittenStream {
   readonly name: string;
   /** Whether this is a standalone stream, which carries notifications outside of any request. */
@@ -117,23 +111,16 @@ export class Stream implements WrittenStream {
     return !this.isOver && !this.isOwn && !this.isForeign;
   }
 
-  /** Returns the texts of the kept events after event `place`. */
   textsAfter(place: number): string[] {
     return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
 
-  /**
-   * Returns the fields of the empty first event for a connection that resumes after event `place`. Returns `undefined`
-   * for revisions without this event.
-   */
+  /** Returns the fields of the empty first event after event `place`. `undefined` for revisions without this event. */
   toOpening(place: number): EventFields | undefined {
     return this.#owner.hasPriming ? { id: toEventId(this.name, place), retry: RETRY_MS } : undefined;
   }
 
-  /**
-   * Adds a text as an event. Sends the event immediately if all earlier events were sent. Otherwise `replay` sends the
-   * event.
-   */
+  /** Adds a text as an event, and sends it if all earlier events were sent. Otherwise `replay` sends the event. */
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
@@ -169,7 +156,7 @@ export class Stream implements WrittenStream {
     onDisconnect?.();
   }
 
-  /** Connects the stream to a link. Calls `onDisconnect` when `link` should be closed. */
+  /** Calls `onDisconnect` when `link` should be closed. */
   connect(link: Link, onDisconnect: () => void): void {
     // Close the previous connection, because each message goes to one connection only. The server may not have noticed
     // yet that the previous connection is lost.
@@ -178,10 +165,7 @@ export class Stream implements WrittenStream {
     this.#onDisconnect = onDisconnect;
   }
 
-  /**
-   * Writes the events after event `after` to a new connection, as fast as the client reads. Settles when the connection
-   * should close.
-   */
+  /** Writes the events after event `after`, as fast as the client reads. Settles when the connection should close. */
   async replay(link: Link, after: number): Promise<void> {
     const { promise: disconnected, resolve } = Promise.withResolvers<void>();
     this.connect(link, resolve);
@@ -237,10 +221,7 @@ export class Streams {
     return [...this.#streams.values()].some(({ reader }) => reader);
   }
 
-  /**
-   * The standalone stream on which the next notification is sent. `undefined` if the client has never opened such a
-   * stream.
-   */
+  /** The stream for the next notification. `undefined` if the client has never opened a standalone stream. */
   get listener(): Stream | undefined {
     // Each notification goes to one stream only. Choose the stream that was opened last, because the server may not
     // have noticed yet that an earlier connection is lost. Without a connection, the client can resume that stream later.
@@ -513,7 +494,6 @@ function isCaller({ callerPrint }: Stream, principal: Principal | undefined): bo
   return callerPrint !== undefined && callerPrint === toCallerPrint(principal);
 }
 
-/** The contents of an event id. */
 interface EventPlace {
   /** The stream's name, which is unique within the session. */
   readonly name: string;
@@ -529,7 +509,7 @@ export function toEventId(name: string, place: number): string {
   return `${name}_${place}`;
 }
 
-/** Parses an event id. Returns `undefined` if the text is not an event id. */
+/** Returns `undefined` if the text is not an event id. */
 function readEventId(id: string): EventPlace | undefined {
   const [, name, digits] = EVENT_ID.exec(id) ?? [];
   return name === undefined ? undefined : { name, place: Number(digits) };

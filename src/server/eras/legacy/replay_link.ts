@@ -22,7 +22,7 @@ export interface Streamed {
   readonly link: Link;
 }
 
-/** The link of a response. If the server sends a stream, the client can resume the stream over another connection. */
+/** If the server sends a stream, the client can resume the stream over another connection. */
 export class ReplayLink implements Link, LinkEvents {
   // Keeps the hidden class of these links in memory, as in `Call`. Without this object, a call in a session takes 6 %
   // more CPU time on Deno, measured with `deno task bench --against=REV --only W2 --pairs 40`.
@@ -45,7 +45,6 @@ export class ReplayLink implements Link, LinkEvents {
   // Keep no reference to the message, because the call may drop the message's text while it runs.
   readonly #method?: string;
   readonly #params?: Params;
-  /** The messages of a batch. */
   readonly #items?: readonly unknown[];
   #stream?: Stream;
   /** The resources that the handlers of the calls have read. */

@@ -12,7 +12,7 @@ interface Contents {
   readonly charge: Charge;
 }
 
-/** The contents of the ids of one endpoint. Ids of other endpoints are sealed differently, and cannot be opened here. */
+/** Ids of other endpoints are sealed differently, and cannot be opened here. */
 export class SealedIds {
   readonly #core: Engine["core"];
   readonly #pot: Pot;

@@ -13,7 +13,6 @@ import type { Question } from "../../call/question.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 import { toHandlerCall } from "./handler_calls.ts";
 
-/** A request that waits for its response. */
 interface Waiting {
   readonly asking: Asking;
   readonly resolve: (answer: Response) => void;
@@ -30,7 +29,6 @@ interface QuestionIds {
   makeQuestionId(call: HandlerCall): Promise<string>;
 }
 
-/** The pending requests to a session's client. */
 export class ServerRequests {
   readonly #core: Core;
   // Bound: `calls.running`, because a handler waits for each request.
@@ -44,12 +42,11 @@ export class ServerRequests {
     this.#ids = ids;
   }
 
-  /** Whether a request waits for its response. */
   get waits(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Returns the call that waits for a response. Returns `undefined` if the response matches no pending request. */
+  /** Returns `undefined` if the response matches no pending request. */
   find({ id }: Response): Asking | undefined {
     return this.#waiting.get(id)?.asking;
   }
@@ -67,10 +64,7 @@ export class ServerRequests {
 
   #id: Promise<string> = Promise.resolve("");
 
-  /**
-   * Sends a request over the call's stream, and waits for the response. Throws if the client returns an error or an
-   * invalid answer, or does not answer in time.
-   */
+  /** Throws if the client returns an error or an invalid answer, or does not answer in time. */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { client, link, signal } = call;
     const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client);

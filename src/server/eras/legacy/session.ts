@@ -58,7 +58,6 @@ export interface SessionsParts {
   readonly count: CountSubscriber;
 }
 
-/** The request that opens a session, and the session's record in the store. */
 interface Adding {
   readonly link: Link;
   readonly shared: SharedSession | undefined;
@@ -66,10 +65,7 @@ interface Adding {
   readonly isEnding: boolean;
 }
 
-/**
- * The sessions of all endpoints of a server. The endpoints share one table, so that each limit applies to the whole
- * server.
- */
+/** The endpoints of a server share one table, so that each limit applies to the whole server. */
 // Bound: `connections.sessions`, `sessions.ended`, and `calls.running` for requests that end a session.
 class SessionTable {
   /** Sessions in memory, by id. The least recently used session is first. */
@@ -84,7 +80,6 @@ class SessionTable {
   readonly ending: Set<string> = new Set();
   /** The most recently used session. Using this session again does not change the order of use. */
   newest?: HttpSession;
-  /** Ends idle and expired sessions. */
   sweep?: Sweep;
 
   constructor(accounts: Accounts, { limits: { sessions, connections } }: Core) {
@@ -110,10 +105,7 @@ export class Sessions {
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
   readonly #lost?: LostMessages;
-  /**
-   * Ids that this process created and that no request has used yet. For these ids, the observer receives "created"
-   * instead of "resumed".
-   */
+  /** Unused ids of this process, for which the observer receives "created" instead of "resumed". */
   readonly #unused: BoundedMap<string, void>;
   readonly #count: CountSubscriber;
 
@@ -130,17 +122,16 @@ export class Sessions {
     this.#count = count;
   }
 
-  /** The endpoint's sessions that are in the memory of this process. */
   get known(): readonly HttpSession[] {
     return [...this.#table.known.values()].filter(({ home }) => home === this);
   }
 
-  /** Evicts idle sessions from memory. Their ids stay valid. */
+  /** The ids of evicted sessions stay valid. */
   evictIdle(): void {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 
-  /** Creates a session id. Throws if the negotiated facts are too long. */
+  /** Throws if the negotiated facts are too long. */
   async create(info: SessionInfo, link: Link, data?: unknown): Promise<string> {
     const id = await this.#ids.seal(info, { link, data });
     if (this.#core.observer.session) this.#unused.set(toShortId(id));
@@ -159,8 +150,8 @@ export class Sessions {
   }
 
   /**
-   * Opens the session with this id. Returns `undefined` if the id is invalid or belongs to another principal, or if the
-   * session has expired or ended. Throws if the server has no room for the session's state.
+   * Returns `undefined` if the id is invalid or belongs to another principal, or if the session has expired or ended.
+   * Throws if the server has no room for the session's state.
    */
   async open(id: string, link: Link, options?: { readonly isEnding?: boolean }): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
@@ -272,12 +263,10 @@ export class Sessions {
     }
   }
 
-  /** Wraps the link of a message, so that the client can resume a streamed response. */
   wrap(session: HttpSession, streamed: Streamed): ReplayLink {
     return new ReplayLink(session, streamed);
   }
 
-  /** Returns whether `wrap` created the link. */
   isWrapped(link: Link): boolean {
     return link instanceof ReplayLink;
   }

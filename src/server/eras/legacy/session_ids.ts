@@ -48,7 +48,6 @@ export interface OpenedId {
   readonly isForeign: boolean;
 }
 
-/** Seals and opens the ids of one server. */
 export class SessionIds {
   readonly #core: Core;
   readonly #versions: readonly Version[];
@@ -64,8 +63,8 @@ export class SessionIds {
   }
 
   /**
-   * Creates an id. Without room for everything that the client says about itself, the id contains only the client's name
-   * and version. Throws if the id would be longer than `MAX_ID`.
+   * Without room for everything that the client says about itself, the id contains only the client's name and version.
+   * Throws if the id would be longer than `MAX_ID`.
    */
   async seal(
     { version, info, capabilities }: SessionInfo,
@@ -95,7 +94,7 @@ export class SessionIds {
     );
   }
 
-  /** Opens an id. Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
+  /** Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
   async open(id: string, { principal }: Link): Promise<OpenedId | undefined> {
     if (id.length > MAX_ID) return;
     const { limits, sealer, ticker } = this.#core;

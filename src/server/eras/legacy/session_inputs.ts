@@ -6,7 +6,6 @@ import type { Core } from "../../engine/core.ts";
 import { Answers } from "../../call/answers.ts";
 import { OnceValues } from "../../call/once.ts";
 
-/** The client's answers and the `ctx.once` values of a call. */
 export class SessionInputs {
   readonly #core: Core;
   readonly #answers = new Answers();
@@ -16,12 +15,10 @@ export class SessionInputs {
     this.#core = core;
   }
 
-  /** Returns the answer under this key. Calls `ask` if the key has no answer yet. */
   ask(key: string, ask: () => Promise<unknown>): Promise<unknown> {
     return this.#answers.get(key, ask);
   }
 
-  /** Returns the value under this key. Calls `make` if the key has no value yet. */
   async once(key: string, make: () => unknown): Promise<unknown> {
     return await (this.#made ??= new OnceValues({ limits: this.#core.limits.calls })).get(key, make);
   }

@@ -22,7 +22,6 @@ export interface SessionInfo extends ClientInfo {
   logLevel?: LogLevel;
 }
 
-/** A session in the memory of this process. */
 export interface Session {
   /** The session id. `undefined` for a session that ends with its connection or with its only request. */
   readonly id?: string;
@@ -89,20 +88,14 @@ export function createSession(
   };
 }
 
-/**
- * Returns what all requests of the session know about the client. Only its log level can change, which is `info` until
- * the client sets another level.
- */
+/** Returns the facts about the client. Only the log level can change, which is `info` until the client sets it. */
 function toShared({ can }: Core, { logLevel = can.logging ? "info" : undefined, ...client }: SessionInfo): SessionInfo {
   const shared: SessionInfo = { ...toFrozen(client), logLevel };
   for (const name in client) Object.defineProperty(shared, name, { writable: false });
   return shared;
 }
 
-/**
- * Reports the start or end of a session to the observer. Reports the end only once, after the ends of the session's
- * subscriptions.
- */
+/** Reports the end only once, after the ends of the session's subscriptions. */
 export function announce(
   { observer }: Core,
   session: Session,

@@ -12,20 +12,16 @@ export type Version = typeof VERSIONS[number];
 /** The revision that the server assumes for a request that states no revision. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
-/** Tests whether a value is a revision in `among`. `among` defaults to all revisions with a handshake. */
+/** `among` defaults to all revisions with a handshake. */
 export function isVersion(value: unknown, among: readonly unknown[] = VERSIONS): value is Version {
   return among.includes(value);
 }
 
-/**
- * Tests whether streams start with an empty event, so that clients can reconnect before they receive a message. Clients
- * of older revisions fail on an empty event.
- */
+/** Whether streams start with an empty event for early reconnects. Older clients fail on an empty event. */
 export function hasPriming(version: Version): boolean {
   return version >= "2025-11-25";
 }
 
-/** Tests whether the revision allows batches, which are arrays of messages. */
 export function hasBatches(version: Version): boolean {
   return version === "2025-03-26";
 }

@@ -8,7 +8,6 @@ import type { Engine } from "../../engine/era.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
 import { META_SERVER, VERSION } from "./meta_keys.ts";
 
-/** Creates the method, whose result lists the server's revisions and capabilities. */
 export function discover({ core, registry }: Engine): Method {
   return toMethod({
     cache: { ttlMs: 0, scope: "public" },

@@ -22,10 +22,7 @@ import type { Method } from "../../visibility/feature.ts";
 import type { HeaderReader, Link } from "../../call/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
 
-/**
- * Reads the metadata. Checks `_meta` before the headers, as the specification requires. Throws an `McpError` if the
- * metadata or a header is invalid.
- */
+/** Checks `_meta` before the headers, as the specification requires. Throws an `McpError` if a value is invalid. */
 export function readEnvelope(
   message: Request,
   link: Link,
@@ -102,10 +99,7 @@ export function isRepeated(header: string | null, value: string): boolean {
   return header !== null && decodeHeaderValue(header) === value;
 }
 
-/**
- * Checks the headers that repeat the method and the subject of the call. Proxies that do not read request bodies rely
- * on these headers.
- */
+/** Checks the headers that repeat the method and the subject, because proxies rely on these headers. */
 function checkHeaders({ method }: Request, headers: HeaderReader, subject: unknown): void {
   const named = headers.get("mcp-method");
   if (named !== method) throw toMismatch("Mcp-Method", named, method);
@@ -116,7 +110,6 @@ function checkHeaders({ method }: Request, headers: HeaderReader, subject: unkno
   if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
 }
 
-/** Creates the error for a header that is missing or differs from the value in the body. */
 export function toMismatch(name: string, header: string | null | undefined, body: string): McpError {
   const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
   return new McpError(

@@ -15,13 +15,9 @@ import { type SingleUse, SpentIds, type UseOutcome } from "../../engine/single_u
 import { findQuirk } from "../client_quirks.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
 
-/**
- * Number of unusable answers to one question after which the call fails. Without this limit, the server would ask a
- * client that repeats an unusable answer again and again.
- */
+/** Number of unusable answers to a question after which the call fails, so that it does not repeat forever. */
 const MAX_MISFITS = 3;
 
-/** Returns the used answers of a server. */
 function findSpentIds({ core: { state, ticker, limits } }: Pick<Engine, "core">): SpentIds {
   return state.slot(InputRequests, () => new SpentIds(ticker.clock, toMarkTtl(limits.calls.stateMs)));
 }
@@ -64,10 +60,7 @@ export class InputRequests {
     return this.#open.size > 0;
   }
 
-  /**
-   * Restores the `requestState` that the client returned. Throws if the state is invalid or has expired, or if it
-   * belongs to another call.
-   */
+  /** Throws if the state is invalid or has expired, or if it belongs to another call. */
   async restore(): Promise<void> {
     const opened = await openState(this.#engine, this.#call);
     if (!opened) return;
@@ -83,7 +76,7 @@ export class InputRequests {
     this.#isSingleUse = !!before.use;
   }
 
-  /** Marks a single-use state as used. Throws if the state was already used, or if the store does not respond. */
+  /** Throws if the state was already used, or if the store does not respond. */
   async markUsed(): Promise<void> {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
@@ -97,10 +90,7 @@ export class InputRequests {
     if (outcome !== "spent") throw toUseError(outcome);
   }
 
-  /**
-   * Returns the answer to exactly this question. If the client has not answered the question yet, records the question
-   * and throws, which ends the handler.
-   */
+  /** Returns the answer to exactly this question. Otherwise records the question and throws, which ends the handler. */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
     this.#isSingleUse ||= !!question.isSingleUse;
@@ -131,7 +121,6 @@ export class InputRequests {
     return this.#once.get(key, make);
   }
 
-  /** Returns the result with the open questions and the sealed state. */
   async toResult(): Promise<Result> {
     // Keep the answers to questions that this run has not asked again, because it ended before. The run that asks them
     // again checks them.

@@ -35,7 +35,6 @@ import { META, META_SERVER } from "./meta_keys.ts";
 /** Key of the id of the subscription to which a notification belongs. */
 const META_SUBSCRIPTION = `${META}subscriptionId`;
 
-/** The changes about which a subscription notifies the client. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
@@ -48,7 +47,7 @@ interface Topics {
   readonly names: readonly string[];
 }
 
-/** Opens a subscription. Settles when the subscription has ended. */
+/** Settles when the subscription has ended. */
 export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const invoke = engine.core.hasMiddleware ? engine.scheduler.invoke : undefined;
   const result = await (invoke ? openThrough(engine, call, invoke) : open(engine, call));
@@ -101,10 +100,7 @@ async function openThrough(
   }
 }
 
-/**
- * Returns whether the server sends a result when the subscription ends. Without a result, the client opens the
- * subscription again, for example with new credentials.
- */
+/** Whether the server sends a result. Without a result, the client subscribes again, such as with new credentials. */
 export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
 }
@@ -112,10 +108,7 @@ export function endsWithResult({ why }: Call): boolean {
 const NO_STREAMS =
   "Cannot open the subscription: this server sends no event streams over HTTP (streams: false); list or read again instead";
 
-/**
- * Opens a subscription. When the subscription has ended, resolves to its result, or to `undefined` if the client gets
- * no result.
- */
+/** Resolves at the end of the subscription to its result, or to `undefined` if the client gets no result. */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
   if (!canStream(engine.core, link)) throw new McpError(METHOD_NOT_FOUND, NO_STREAMS);

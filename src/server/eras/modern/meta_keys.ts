@@ -7,7 +7,6 @@
 /** The protocol revision of this era. */
 export const VERSION = "2026-07-28";
 
-/** Prefix of the metadata keys that the protocol defines. */
 export const META = "io.modelcontextprotocol/";
 
 export const META_VERSION = `${META}protocolVersion`;

@@ -9,7 +9,6 @@ import type { Question } from "../../call/question.ts";
 import type { Engine } from "../../engine/era.ts";
 import { InputRequests } from "./input_requests.ts";
 
-/** The state that all calls in the era share. */
 export interface ModernHome extends CallHome {
   readonly engine: Engine;
 }
@@ -22,7 +21,7 @@ export class ModernCall extends Call {
     { version: "", capabilities: {} },
   );
   declare readonly home: ModernHome;
-  /** The call's questions and answers. Declared without a value, because most calls ask no question. */
+  /** Declared without a value, because most calls ask no question. */
   declare inputs?: InputRequests;
 
   override get isAsking(): boolean {

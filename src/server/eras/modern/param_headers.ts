@@ -9,10 +9,7 @@ import type { HeaderParam } from "../../../core/schema/header_params.ts";
 import type { HeaderReader } from "../../call/link.ts";
 import { isRepeated, toMismatch } from "./envelope.ts";
 
-/**
- * Checks that the headers declared in a tool's schema have the same values as the arguments. Throws an `McpError`
- * otherwise.
- */
+/** Throws an `McpError` if a header that the tool's schema declares does not equal its argument. */
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {
   for (const { header, path, type } of wanted) {
     const received = headers.get(`mcp-param-${header}`);

@@ -47,6 +47,7 @@ export function toUnready(auth: Authentication, error: Error): Authentication {
   return { ...auth, authenticate, [UNREADY]: error };
 }
 
+/** An environment variable that is not set may arrive as an empty string. */
 export function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }

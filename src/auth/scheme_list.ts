@@ -258,6 +258,7 @@ class SchemeList implements Authentication {
     for (const { auth } of this.#list) auth.checkPath?.(path);
   }
 
+  /** Throws only if no scheme has a caller with the scopes that a handler requires. */
   #checkHandler(name: string, scopes: readonly string[] | undefined): void {
     const errors = this.#list.flatMap(({ auth }) => {
       try {

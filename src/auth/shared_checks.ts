@@ -17,6 +17,7 @@ interface User extends Pick<AuthRequestInfo, "signal"> {
 }
 
 export class SharedChecks<T> {
+  /** The checks by the credentials that they check. */
   // Bound: `auth.running`, because a check was started by a request that waits for it, until this request times out.
   readonly #running = new Map<string, SharedCheck<T>>();
 

@@ -21,7 +21,7 @@ export class LagWatch {
   #namedMs = 0;
   /** The number of handlers that have started in the current period. */
   #starts = 0;
-  /** Delays are ignored until a handler has started, because the first handlers load code. */
+  /** Delays are ignored until a handler has started in an earlier period, because the first handlers load code. */
   #isWarm = false;
   /** Whether a call was running at the end of the last period. */
   #wasRunning = false;

@@ -180,7 +180,7 @@ export const platform = {
     hasNoColor: (): boolean => deno ? deno.noColor : Boolean(process.env.NO_COLOR),
     /** Returns standard input as a stream. Call this function only once. */
     input: (): ReadableStream<Uint8Array> => process.getBuiltinModule("stream").Readable.toWeb(process.stdin),
-    /** Writes to standard output, even if the console is redirected. Throws if the reader has closed the pipe. */
+    /** Writes all bytes to standard output, even if the console is redirected. Throws if the reader closed the pipe. */
     async write(bytes: Uint8Array): Promise<void> {
       const { write } = await import("node:fs");
       for (let rest = bytes; rest.length;) {

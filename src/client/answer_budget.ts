@@ -13,6 +13,7 @@ export interface Asked {
 
 /** Decides whether the client answers a request from the server. A hostile server can use up only its own budget. */
 export class AnswerBudget {
+  /** Maximum number of answers for one request of the client. */
   readonly max: number;
   /**
    * The server's requests since the program's last request, if they arrive while no request of the program is running.

@@ -43,6 +43,7 @@ const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
 /** Maximum milliseconds to wait until the server has received a notification, before the next message. */
 const NOTIFY_MS = 1000;
+/** Milliseconds that ending the session may take. */
 const END_MS = 1000;
 /** Milliseconds before the bridge reopens a lost stream. The delay doubles with each consecutive failure. */
 const REOPEN_MS = 1000;
@@ -122,6 +123,7 @@ export class Bridge {
     this.#request(message, message.id);
   }
 
+  /** Forwards a notification, or the response to a request from the server. */
   async #notify(message: Message): Promise<void> {
     const { method, params } = message;
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;

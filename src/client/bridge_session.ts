@@ -39,6 +39,7 @@ export class BridgeSession {
     });
   }
 
+  /** Aborts when the session is lost. */
   get over(): AbortSignal {
     return this.#over.signal;
   }

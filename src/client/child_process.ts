@@ -37,6 +37,7 @@ export interface Child {
   readonly output: ReadableStream<Uint8Array>;
   /** The process's standard error, if standard error is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
+  /** Resolves with the exit code. */
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;

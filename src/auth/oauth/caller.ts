@@ -61,6 +61,7 @@ export function toOAuthPrincipal(
   claims: Claims,
   { expiresAt, readScopes, checked }: {
     readonly expiresAt?: number;
+    /** The claims for `ctx.principal.claims`, as returned by the schema. */
     readonly checked: Claims;
     readonly readScopes: (claims: Claims) => readonly string[] | undefined;
   },

@@ -15,6 +15,7 @@ export class InvalidToken extends Error {
   /** More details about the reason. Only `observer.auth` receives them. */
   readonly detail?: string;
 
+  /** `message` is for the client, and `detail` for the observer. */
   constructor(message: string, detail?: string) {
     super(message);
     this.detail = detail;

@@ -19,6 +19,7 @@ export interface VerifiedJwt {
   readonly claims: Claims;
   /** Time at which the token expires, in milliseconds since 1970. */
   readonly expiresAt: number;
+  /** The keys that verified the signature. */
   readonly keys: IssuerKeys;
 }
 

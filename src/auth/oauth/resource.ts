@@ -114,6 +114,7 @@ export class Resource {
 }
 
 export interface Resources {
+  /** Returns the resource for the concrete path of a request. */
   readonly at: (info: PathInfo) => Resource;
   readonly challenge: Challenge | ((info: PathInfo) => Challenge);
   readonly routes: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);

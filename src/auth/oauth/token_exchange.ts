@@ -33,6 +33,7 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   names: { audience: true, resource: true, scopes: "texts" },
 };
 
+/** Key of the exchanges of a server. */
 const EXCHANGES = {};
 
 const makeExchanges = () => new Set<Exchange>();

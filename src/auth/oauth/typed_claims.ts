@@ -10,6 +10,7 @@ import type { Principal } from "../../server/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 
+/** Without a schema, accepts all claims. */
 export class TypedClaims {
   readonly #schema?: CompiledSchema;
   readonly #issuers: ReadonlyMap<string, unknown>;

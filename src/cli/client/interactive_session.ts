@@ -171,7 +171,7 @@ export interface ProgressLine {
   resume(): void;
 }
 
-/** Milliseconds between two updates, because a server may report progress faster than a user can read. */
+/** Minimum milliseconds between two updates, because a server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;

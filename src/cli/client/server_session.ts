@@ -39,6 +39,7 @@ export interface SessionOptions {
    */
   readonly isOptional?: boolean;
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
+  /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
   /** Returns additional client options. `name` is the server as the user named it. */
   readonly toOptions?: (

@@ -35,6 +35,7 @@ export interface ConnectionOptions {
   readonly args?: Args;
   /** The protocol revision to use. Defaults to the newest revision that the server supports. */
   readonly revision?: string;
+  /** The client capabilities that the page declares. */
   readonly capabilities: Params;
   /** The stream of events for the page. The connection closes when the stream ends. */
   readonly events: EventStream;

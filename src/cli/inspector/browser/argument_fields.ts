@@ -19,6 +19,7 @@ export interface ArgumentFields {
   readonly element: HTMLElement;
   /** Returns the values by name. Optional arguments without a value are omitted. */
   read(): Readonly<Record<string, string>>;
+  /** Replaces all values. */
   fill(values: Json): void;
 }
 

@@ -42,7 +42,9 @@ export function makeForm(schema: Json, given: Json = {}): ObjectForm {
 
 export interface SwitchedForm {
   readonly element: HTMLElement;
+  /** Shows and focuses a problem, if any, and then returns `undefined`. */
   read(): Json | undefined;
+  /** Replaces all values. */
   fill(given: Json): void;
 }
 

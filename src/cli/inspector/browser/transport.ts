@@ -44,7 +44,7 @@ export async function findNamedServer(): Promise<NamedServer> {
   return { name: toText(name) ?? "", hasHeaders: hasHeaders === true };
 }
 
-/** `id` is the id of the error. Returns `undefined` if the reason is unknown. */
+/** Returns why a handler of the page's own server failed, by the error's id. `undefined` if the reason is unknown. */
 export async function findFault(id: string): Promise<string | undefined> {
   if (endpoint === undefined || key === undefined) return;
   try {

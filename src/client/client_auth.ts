@@ -83,6 +83,7 @@ export interface SendingOptions {
   readonly isInteractive?: boolean;
 }
 
+/** Sends the HTTP requests of one connection. */
 export interface HttpSender {
   send(sending: HttpMessage, options?: SendingOptions): Promise<Response>;
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */

@@ -24,7 +24,7 @@ export interface HttpChannelOptions {
   /** Whether to throw if a stream breaks, or if the server sends messages after the response. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
-  /** Called when the stream of a request is lost and the first attempt to resume the stream fails. */
+  /** Called when a request's stream is lost and the first attempt to resume it fails. Further attempts follow. */
   readonly onLost?: (error: unknown) => void;
   /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
@@ -245,6 +245,7 @@ class HttpChannel implements Channel {
   }
 }
 
+/** The signal also aborts when the channel is closed. */
 type Scoped = SendOptions & { readonly signal: AbortSignal };
 
 interface Opened {

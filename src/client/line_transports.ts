@@ -31,6 +31,7 @@ export function memoryTransport(server: PipeServer, principal?: PipeOptions["pri
 export interface ChildTransportOptions {
   /** Called with an error for each line that is too long or is not UTF-8. */
   readonly onBroken: (error: unknown) => void;
+  /** Milliseconds for each step: to read the input to the end, to exit, and to exit after SIGTERM and SIGKILL. */
   readonly exitMs: number;
 }
 

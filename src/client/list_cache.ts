@@ -35,6 +35,7 @@ export interface Collected {
 /** The tokens of a channel that uses no tokens. */
 export const NO_TOKENS: Tokens = { sent: { token: undefined }, readNext: () => Promise.resolve(undefined) };
 
+/** The complete lists that one client has received. */
 export class ListCache {
   readonly #kept = new Map<string, Kept>();
   readonly #tokens: Tokens | undefined;

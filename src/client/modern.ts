@@ -59,6 +59,7 @@ const MAX_RETRY_MS = 30_000;
 export class ModernCodec implements Codec {
   readonly hasSession = false;
   version: string;
+  /** The least severe level that the server should send. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #subjects: Readonly<Record<string, string>>;

@@ -25,6 +25,7 @@ export interface ServerInfo {
   readonly instructions?: string;
 }
 
+/** The protocol of one era on one connection. */
 export interface Protocol {
   readonly server: ServerInfo;
   /** The session id. `undefined` without a session, and over transports other than HTTP. */
@@ -43,6 +44,7 @@ export interface Protocol {
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
+  /** The least severe level that the server should send. */
   readonly logLevel?: LogLevel;
   /** The extensions that the client implements. `capabilities` declares their settings. */
   readonly extensions?: readonly ClientExtension[];

@@ -186,6 +186,7 @@ export interface Rpc {
 
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
+  /** Defaults to the connection's function. */
   readonly answer?: RequestHandler;
 }
 
@@ -193,8 +194,9 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
-  /** Defaults to {@linkcode MAX_ANSWERS}. */
+  /** Maximum number of answers for one request of the program. Defaults to {@linkcode MAX_ANSWERS}. */
   readonly maxAnswers?: number;
+  /** The first function is the outermost. */
   readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors that belong to no request. */

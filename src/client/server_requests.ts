@@ -21,6 +21,7 @@ import { show } from "../core/known_options.ts";
 import { toShown } from "./shown.ts";
 
 export interface RequestHandlerOptions extends AnswerOptions {
+  /** Declared in addition to the capabilities of the callbacks. */
   readonly capabilities?: ClientCapabilities;
 }
 

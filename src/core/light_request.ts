@@ -3,6 +3,7 @@
  * take more CPU time than the rest of a call.
  */
 
+/** Key of the {@linkcode LightParts} of a light request. */
 export const LIGHT: unique symbol = Symbol("light");
 
 /** The status and headers of a response. The headers must be valid, because a light response does not check them. */

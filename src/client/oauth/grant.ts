@@ -18,6 +18,7 @@ export interface GrantContext {
   /** The scopes to request. If empty, the authorization server chooses the scopes. */
   readonly scopes: readonly string[];
   readonly key?: ProofKey;
+  /** Set if the server's challenge contained the URL of the resource metadata. */
   readonly metadataUrl?: string;
   readonly requests: Requests;
   readonly store: TokenStore;

@@ -25,6 +25,7 @@ export interface HeldTokens {
   readonly client: RegisteredClient;
   /** All scopes that have been requested so far. */
   readonly requested: readonly string[];
+  /** The scopes that were granted. */
   readonly scopes: readonly string[];
   readonly token: string;
   readonly refreshToken?: string;
@@ -35,6 +36,7 @@ export interface HeldTokens {
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
+  /** Set if the server's challenge contained the URL of the resource metadata. */
   readonly metadataUrl?: string;
 }
 

@@ -79,6 +79,7 @@ export interface ClientIdentityOptions {
   readonly clientName?: string;
 }
 
+/** Adds the client's credentials to a token request. */
 export type ClientAuthentication = ReturnType<typeof None>;
 
 interface RegistrationOptions extends ClientIdentityOptions {

@@ -19,6 +19,7 @@ export interface SourceOptions {
   readonly grant: Grant;
   readonly store: TokenStore;
   readonly fetch: Fetch;
+  /** Requested in addition to the scopes that the server requires. */
   readonly scopes: readonly string[];
   /** Whether to bind tokens to a key even if the server does not require bound tokens. */
   readonly dpop: boolean;

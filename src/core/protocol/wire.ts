@@ -582,6 +582,7 @@ export function fitResult(method: string, result: Members, options: WireOptions 
   return { value: check.finish(result), misfits: check.misfits };
 }
 
+/** Checks the parameters of a request or notification that a server sends. */
 export function fitParams(method: string, params: Members, options: WireOptions = {}): Fitted {
   const check = new Check(options);
   if (Object.hasOwn(PARAMS, method)) PARAMS[method](params, check);

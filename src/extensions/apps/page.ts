@@ -125,6 +125,7 @@ export interface AppPage {
   request(method: string, params?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
+/** Name of the global that the bridge script sets. */
 const GLOBAL = "mcpApp";
 
 /**

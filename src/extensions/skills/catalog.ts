@@ -194,6 +194,7 @@ function toUri(segments: readonly string[]): string {
   return `skill://${segments.map(encodeURIComponent).join("/")}`;
 }
 
+/** Returns the children of each directory, by the directory's URI. */
 function toFolders(files: readonly ServedFile[]): ReadonlyMap<string, readonly Child[]> {
   const folders = new Map<string, Map<string, Child>>();
   for (const file of files) {

@@ -93,6 +93,7 @@ export class Jobs implements TakeoverHost {
     this.#running.set(task.record.id, task);
   }
 
+  /** Makes this process responsible for tasks with this prefix, until the given task has expired. */
   async adopt(prefix: string, { createdAt, ttlMs }: TaskRecord): Promise<void> {
     if (!this.store.isShared) return;
     await (this.#opening ??= this.#open().catch((error) => {

@@ -620,6 +620,7 @@ export async function untilDone<T>(
   }
 }
 
+/** A change of the record that another process has written. */
 export interface Adopted {
   /** The version of the record before the change. */
   readonly base: string;

@@ -156,7 +156,7 @@ export class TaskStore {
     await this.#store.set(`i-${crew.prefix}`, text, { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /** With `version`, keeps an entry that the process has written since this version was read. */
+  /** For a process without tasks. With `version`, keeps an entry that it has written since the version was read. */
   async deleteCrew(prefix: string, version?: string): Promise<void> {
     await this.#store.delete(`i-${prefix}`, { version });
   }

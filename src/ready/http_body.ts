@@ -182,7 +182,7 @@ function toXmlText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A property that consists only of a missing argument is omitted. */
+/** Returns a function that fills in the arguments, and omits a property that is only a missing argument. */
 function parseJson(
   value: unknown,
   parse: (text: string, path: KeyPath) => Template,

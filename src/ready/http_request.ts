@@ -82,6 +82,7 @@ export interface Outgoing {
   readonly method: string;
   readonly headers: Headers;
   readonly body?: Body | Promise<Body>;
+  /** Aborts the request and its response. */
   readonly signal: AbortSignal;
 }
 

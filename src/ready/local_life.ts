@@ -32,6 +32,7 @@ export const LOCAL = {
 /** Option names of other libraries, each with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
+/** Default of the `maxBytes` option. */
 export const MAX_BYTES = 1_048_576;
 
 /** Returns the location for error messages, such as `folder "/srv/notes"`. */

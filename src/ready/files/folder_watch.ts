@@ -7,7 +7,7 @@ import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";
 
-/** Milliseconds until the lists of files are compared, because saving a file causes several events. */
+/** Milliseconds from the first event until the lists are compared, because saving a file causes several events. */
 const SETTLE_MS = 50;
 
 export interface FolderListener {

@@ -14,6 +14,7 @@ export interface FileInfo {
   readonly kind: FileKind;
   /** Size in bytes. */
   readonly size: number;
+  /** Only the permission bits. */
   readonly mode: number;
   /** The id of the user who owns the file. 0 on Windows. */
   readonly owner: number;

@@ -27,7 +27,7 @@ export function isAbsolute(path: string): boolean {
   return /^([a-z]:)?[\\/]/i.test(path);
 }
 
-/** Calls `cwd` only for relative paths, because the working directory may be deleted or unreadable. */
+/** Returns forward slashes. Calls `cwd` only for relative paths, because that folder may be deleted or unreadable. */
 export function toAbsolutePath(path: string, cwd: () => string, isWindows: boolean): string {
   const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
   const slashed = slash(path);

@@ -30,6 +30,7 @@ interface Known {
 /** Bytes of memory that a ranking needs in addition to its query and its places. */
 const RANKING_BYTES = 400;
 
+/** The rankings of one server. */
 export class Rankings {
   readonly #turns = new Turns();
   // Bound: `search.bytes`.

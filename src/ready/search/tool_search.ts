@@ -103,6 +103,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Handler {
 /** The names that a search gives to its tools by default, also with a prefix. */
 const SEARCHES = /(^|[_.-])(search_tools|call_tool|call_read_only_tool)$/;
 
+/** Key of the names of the reported tools of a server. */
 const REPORTED = {};
 
 /** Reports each tool of another server that is itself part of a search, because a model would have to search twice. */
@@ -134,6 +135,7 @@ class ToolSearch {
   readonly handler: Handler;
   readonly #options: ToolSearchOptions;
   readonly #names: OwnNames;
+  /** By the parts of the server. */
   readonly #tools = new WeakMap<object, VisibleTools>();
 
   /** `change` changes the options of each tool, as groups and the layers of a server do. */

@@ -1,6 +1,4 @@
-/**
- * The client's answers in one call, by key. If a handler asks two questions with the same key, both questions get the first answer.
- */
+/** The client's answers in one call, by key. Two questions with the same key both get the first answer. */
 export class Answers {
   readonly #answers = new Map<string, Promise<unknown>>();
 

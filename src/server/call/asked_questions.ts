@@ -6,6 +6,7 @@
 /** Number of microtasks in which `Promise.all` and similar functions may still call `then` after the handler. */
 const LATE_TICKS = 3;
 
+/** The questions that a handler has asked in one run. */
 export class AskedQuestions {
   readonly #asked: { readonly source: string; readonly promise: AskedPromise<unknown> }[] = [];
 

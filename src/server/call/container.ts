@@ -85,7 +85,7 @@ export interface Binding {
 export interface Container {
   /** Creates all services that live as long as the server. Rejects if a service cannot be created. */
   ready(): Promise<void>;
-  /** Creates the services that live as long as the server. After this call, `disposeUnlessStarted` does nothing. */
+  /** Creates the services of `ready` on the first request. After this call, `disposeUnlessStarted` does nothing. */
   start(): void;
   /** Disposes all services, unless `start` was called. The next call creates the services again. */
   disposeUnlessStarted(): Promise<void>;

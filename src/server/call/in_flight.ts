@@ -12,6 +12,7 @@ export interface Cancellable {
   readonly isSubscription: boolean;
   /** The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void;
+  /** Does nothing if the call already counts. */
   charge(): void;
   /** Adds a period to the running time, and cancels the call when the time reaches `maxMs`. */
   age(periodMs: number, maxMs: number): void;

@@ -38,8 +38,10 @@ interface Caller {
   inner?: InnerCalls;
 }
 
+/** Returns a promise if the client reads too slowly. */
 type Notify = (method: string, params: Params) => Promise<void> | undefined;
 
+/** The inner calls of one handler. */
 export class InnerCalls {
   readonly tree: InnerTree;
   readonly #call: Caller;

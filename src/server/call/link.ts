@@ -36,7 +36,7 @@ export interface SeenRequest {
   toChecks?(principal: Principal | undefined): CallerChecks | undefined;
 }
 
-/** A transport creates the link, and an era may wrap the link. */
+/** The connection or HTTP exchange of a message. A transport creates the link, and an era may wrap the link. */
 export interface Link {
   readonly transport: TransportName;
   /** The running calls of this connection or exchange. A cancellation can refer only to these calls. */
@@ -63,7 +63,7 @@ export interface Link {
   readonly signal?: AbortSignal;
   /** Whether the server can send messages before the response. */
   readonly streams: boolean;
-  /** Returns a promise if the client reads too slowly, which resolves when the client has read more. */
+  /** Sends JSON text before the response. For a slow client, returns a promise that resolves when it has read more. */
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
    * Announces that the response will not be sent immediately. After this call, the transport may turn the response into

@@ -38,7 +38,7 @@ export class Sealer {
     this.#cipher = new LazyModule(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
   }
 
-  /** The text has letters, digits, `-` and `_`. Only `open` with the same `purpose` can open the text. */
+  /** Seals a JSON value to letters, digits, `-` and `_`. Only `open` with the same `purpose` can open the text. */
   async seal(purpose: string, value: unknown): Promise<string> {
     return await (this.#cipher.loaded ?? await this.#cipher.load()).seal(purpose, value);
   }

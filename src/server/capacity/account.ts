@@ -550,6 +550,7 @@ export class Accounts {
   readonly server: AccountHost;
   /** The pots, keyed by `name` and `of`. */
   readonly pots: Map<string, Pot> = new Map();
+  /** Bytes of memory that the server uses for clients. */
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
   readonly streams: Pot;

@@ -234,6 +234,7 @@ export type Bounds = Limits & FixedLimits;
 /** Any part of {@linkcode Bounds}. Omitted bounds keep their defaults. */
 export type BoundOptions = { readonly [group in keyof Bounds]?: Partial<Bounds[group]> };
 
+/** Default limits. */
 export const LIMITS: Limits = {
   request: {
     bodyBytes: 4 * 1024 * 1024,

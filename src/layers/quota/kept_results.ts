@@ -91,21 +91,13 @@ export class Keeper {
   }
 
   /**
-   * Returns `undefined` if the blocks exceed a limit. With a store, the link works on all instances when this returns.
+   * Returns `undefined` if the blocks exceed a limit. `size` is the size of the result in bytes. With a store, the link
+   * works on all instances when the promise resolves.
    */
-  keep(blocks: readonly Content[], about: KeptResult): Result | undefined | Promise<Result | undefined> {
-    const { call } = about;
+  async keep(blocks: readonly Content[], size: number, call: Call): Promise<Result | undefined> {
     // Output guards of the tool, or of a resource that the tool has read, may leave something else for another caller.
-    if (!call.guard && !call.reads) return this.#keep(blocks, about);
-    return hashCaller(call.principal).then((caller) =>
-      caller === UNKNOWN_CALLER ? undefined : this.#keep(blocks, { ...about, caller })
-    );
-  }
-
-  #keep(
-    blocks: readonly Content[],
-    { size, call, caller }: KeptResult & { readonly caller?: string },
-  ): Result | undefined | Promise<Result> {
+    const caller = call.guard || call.reads ? await hashCaller(call.principal) : undefined;
+    if (caller === UNKNOWN_CALLER) return;
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
     const bytes = pages.reduce(
@@ -125,7 +117,8 @@ export class Keeper {
     const charge = keep(core, account, amounts, { ttlMs: this.#keepMs, drop });
     if (!charge) return;
     const ends = core.ticker.clock.now() + this.#keepMs;
-    results.set(id, { core, pages, principal: principal?.id, caller, charge, ends });
+    const kept: Kept = { core, pages, principal: principal?.id, caller, charge, ends };
+    results.set(id, kept);
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     // Put a space after the URI, because models and programs may read punctuation as part of the URI.
@@ -139,22 +132,16 @@ export class Keeper {
       name: `Page 1 of ${pages.length}`,
       mimeType: pages[0]?.mimeType,
     } as const;
-    const result: Result = { content: [{ type: "text", text: note }, link] };
     // The handler has run, so the call waits for its turn instead of being refused. Otherwise the client would repeat the
     // call, and the handler would run again.
     const shared = core.shared?.by(account, { mustWait: true });
-    if (!shared) return result;
-    const kept = { pages, principal: principal?.id, caller };
-    return shared.queue(id, () => this.#share(results, shared, id, kept)).then(() => result);
+    if (shared) await shared.queue(id, () => this.#share(results, shared, id, kept));
+    return { content: [{ type: "text", text: note }, link] };
   }
 
   // Writes the pages to the store. If the store fails, the link works only on this instance.
-  async #share(
-    results: Results,
-    shared: SharedValues,
-    id: string,
-    { pages, principal, caller }: Pick<Kept, "pages" | "principal" | "caller">,
-  ): Promise<void> {
+  async #share(results: Results, shared: SharedValues, id: string, kept: Kept): Promise<void> {
+    const { pages, principal, caller } = kept;
     const count = pages.length;
     // Write one value after another, so that a large result takes one operation of the client's share.
     await shared.attempt("set", async () => {
@@ -205,33 +192,20 @@ export class Keeper {
   }
 
   // Only the owner of a result can read its pages. For any other caller, the result does not exist.
-  #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
+  async #read(uri: string, call: Call, core: FeatureParts): Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
     const found = this.#open(core).get(id);
     const kept = found?.core === core && found.ends > core.ticker.clock.now() ? found : undefined;
-    const known = kept && { ...kept, count: kept.pages.length, page: kept.pages[at - 1] };
-    const { shared } = core;
-    if (known || !shared) return this.#check(uri, { id, at, known, call });
-    return this.#find(shared.by(call.link.account), id, at).then((known) => this.#check(uri, { id, at, known, call }));
-  }
-
-  #check(uri: string, reading: PageRead): Result | Promise<Result> {
-    const { known, call } = reading;
+    const known: Found | undefined = kept
+      ? { ...kept, count: kept.pages.length, page: kept.pages[at - 1] }
+      : core.shared && await this.#find(core.shared.by(call.link.account), id, at);
     if (!known?.page || known.principal !== call.link.principal?.id) throw McpError.resourceNotFound(uri);
-    return known.caller === undefined ? this.#toResult(uri, reading) : this.#checkCaller(uri, reading);
-  }
-
-  async #checkCaller(uri: string, reading: PageRead): Promise<Result> {
-    const { known, call } = reading;
-    if (known?.caller !== await hashCaller(call.principal)) throw McpError.resourceNotFound(uri);
-    // The stream of this call, and a tool that reads the page, also belong to this caller only.
-    await noteGuards(call);
-    return this.#toResult(uri, reading);
-  }
-
-  #toResult(uri: string, { id, at, known }: PageRead): Result {
-    if (!known) throw McpError.resourceNotFound(uri);
+    if (known.caller !== undefined) {
+      if (known.caller !== await hashCaller(call.principal)) throw McpError.resourceNotFound(uri);
+      // The stream of this call, and a tool that reads the page, also belong to this caller only.
+      await noteGuards(call);
+    }
     const next = `${this.#start}${id}/${at + 1}`;
     const note = `[Page ${at} of ${known.count}. Next page: ${next}]`;
     const rest = at < known.count ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
@@ -273,20 +247,6 @@ function toPieces(text: string, max: number): string[] {
     at += piece.length;
   }
   return pieces;
-}
-
-interface KeptResult {
-  /** The size of the result in bytes. */
-  readonly size: number;
-  readonly call: Call;
-}
-
-/** A request for page `at` of a result. `known` is undefined if the result is not kept. */
-interface PageRead {
-  readonly id: string;
-  readonly at: number;
-  readonly known?: Found;
-  readonly call: Call;
 }
 
 interface Found {

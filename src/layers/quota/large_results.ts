@@ -67,9 +67,8 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
           const words = `Cannot send the result of ${place}: ${state}. Request less data.`;
           return { content: [toText(words)], isError: true };
         };
-        const kept = keeper && canKeep(call) ? keeper.keep(blocks, { size, call }) : undefined;
-        if (kept instanceof Promise) return kept.then((kept) => kept ? { ...kept, isError } : refuse());
-        return kept ? { ...kept, isError } : refuse();
+        if (!keeper || !canKeep(call)) return refuse();
+        return keeper.keep(blocks, size, call).then((kept) => kept ? { ...kept, isError } : refuse());
       }
       if (onLarge === "cut") return cutOther(result, resultBytes, size);
       throw new McpError(INTERNAL_ERROR, `Cannot send the result of ${place}: ${state}`);

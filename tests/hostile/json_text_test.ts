@@ -28,7 +28,6 @@ async function encodeJson(text: string) {
     signal: new AbortController().signal,
     maxBytes: BOUNDS.calls.resultBytes,
     readMs: 60_000,
-    isContent: (value): value is never => value === encode,
     startTimer: () => () => {},
   });
 }

@@ -10,7 +10,7 @@ import { toCall } from "../../server/call/find_call.ts";
 import { readCaller } from "../../server/call/reads.ts";
 import type { HandlerInfo, LayerCall } from "../../server/engine/layers.ts";
 import type { Handler } from "../../server/visibility/feature.ts";
-import { isContent } from "../../server/handlers/content_checks.ts";
+import { isContent, toText } from "../../server/handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
@@ -136,8 +136,4 @@ function cutOther(result: Result, max: number, size: number): Result {
 
 function toNote(max: number, size: number): string {
   return `[Truncated: the whole result has ${size} bytes, but only about ${max} bytes are shown. Request less data to see the rest.]`;
-}
-
-function toText(text: string): Content {
-  return { type: "text", text };
 }

@@ -13,7 +13,6 @@ import type {
 } from "../../core/protocol/types.ts";
 import { ICONS } from "../engine/icons.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
-import { isContent } from "./content_checks.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
 import { ignoreRejections } from "../../core/protocol/promises.ts";
 import { loadValues } from "./lazy_values.ts";
@@ -102,5 +101,5 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
 export async function loadResults(sending: Sending, given: unknown): Promise<EncodedResults> {
   ignoreRejections(given);
   const { EncodedResults } = await loadValues();
-  return new EncodedResults({ ...sending, isContent });
+  return new EncodedResults(sending);
 }

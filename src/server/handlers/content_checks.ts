@@ -2,7 +2,11 @@
  * Checks whether a value is a content block, and whether JSON can represent a value.
  */
 import { isObject } from "../../core/protocol/jsonrpc.ts";
-import type { Content } from "../../core/protocol/types.ts";
+import type { Content, ResourceContents } from "../../core/protocol/types.ts";
+
+export function toText(text: string): Content {
+  return { type: "text", text };
+}
 
 export function isContent(value: unknown): value is Content {
   if (!isObject(value)) return false;
@@ -19,6 +23,12 @@ export function isContent(value: unknown): value is Content {
     default:
       return false;
   }
+}
+
+/** Whether a value looks like the contents of a resource. */
+export function isContents(value: unknown): value is ResourceContents {
+  return isObject(value) && typeof value.uri === "string" &&
+    (typeof value.text === "string" || typeof value.blob === "string");
 }
 
 /**

@@ -9,10 +9,10 @@ import { REACHED, ResultError, withLimits } from "../../core/protocol/errors.ts"
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import { copyText, toJsonText } from "../../core/protocol/text_copy.ts";
 import type { TextCopy } from "../../core/protocol/text_option.ts";
-import type { Content, ResourceContents, ToolResult } from "../../core/protocol/types.ts";
+import type { ResourceContents, ToolResult } from "../../core/protocol/types.ts";
 import { describeMisfits, fitResult } from "../../core/protocol/wire.ts";
 import type { CompiledSchema } from "../../core/schema/schema.ts";
-import { hasResultMembers } from "./content_checks.ts";
+import { hasResultMembers, isContent, isContents, toText } from "./content_checks.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
 export interface Sending {
@@ -27,10 +27,6 @@ export interface Sending {
   readonly mimeType?: string;
 }
 
-export interface ResultTools extends Sending {
-  readonly isContent: (value: unknown) => value is Content;
-}
-
 export interface ToolResultOptions {
   /** Set if the handler returned a full result. The value to encode is then only its structured content. */
   readonly full?: ToolResult;
@@ -39,14 +35,14 @@ export interface ToolResultOptions {
 }
 
 export class EncodedResults {
-  readonly #tools: ResultTools;
+  readonly #sending: Sending;
 
-  constructor(tools: ResultTools) {
-    this.#tools = tools;
+  constructor(sending: Sending) {
+    this.#sending = sending;
   }
 
   async ofTool(given: unknown, { full, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
-    const { output } = this.#tools;
+    const { output } = this.#sending;
     // A raw JSON Schema describes the value as sent. Any other schema describes the value that the handler returned.
     if (problem !== undefined && !output?.isRaw) {
       release(given);
@@ -82,7 +78,7 @@ export class EncodedResults {
   }
 
   #withCopy(structuredContent: unknown, media: readonly unknown[]): Record<string, unknown> {
-    const { text, core } = this.#tools;
+    const { text, core } = this.#sending;
     const { content, mark } = copyText(structuredContent, text ?? core.text ?? "full");
     return { content: [...content, ...media], structuredContent, ...mark };
   }
@@ -92,7 +88,7 @@ export class EncodedResults {
    * value, so for a prompt the value is returned unchanged.
    */
   #ofScalar(value: unknown): unknown {
-    const { call: { method, params }, mimeType = "application/json" } = this.#tools;
+    const { call: { method, params }, mimeType = "application/json" } = this.#sending;
     if (Object(value) === value) return value;
     if (method === "tools/call") return this.#withCopy(value, []);
     return method === "resources/read" ? [{ uri: params.uri, mimeType, text: JSON.stringify(value) }] : value;
@@ -100,7 +96,7 @@ export class EncodedResults {
 
   /** Encodes a value for the output guards: as JSON, content blocks, or a full result. */
   async forGuards(given: unknown): Promise<EncodedValue> {
-    const { call, mimeType } = this.#tools;
+    const { call, mimeType } = this.#sending;
     const { method } = call;
     if (this.#isFull(given)) {
       const { value, media } = await this.#encode(given.structuredContent);
@@ -125,16 +121,16 @@ export class EncodedResults {
   finish(left: unknown, { finish: how, mimeType }: EncodedValue): unknown {
     if (how === "scalar") return this.#ofScalar(left);
     if (mimeType && typeof left === "string") {
-      return [{ uri: this.#tools.call.params.uri, mimeType: this.#tools.mimeType ?? mimeType, text: left }];
+      return [{ uri: this.#sending.call.params.uri, mimeType: this.#sending.mimeType ?? mimeType, text: left }];
     }
     if (!how || !this.#isFull(left) || left.structuredContent === undefined || left.isError) return left;
     const { structuredContent, ...rest } = left;
-    if (this.#tools.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
+    if (this.#sending.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
     return { ...rest, content: [toText(toJsonText(structuredContent)), ...left.content] };
   }
 
   #isFull(value: unknown): value is ToolResult {
-    const { call: { method }, output, isContent } = this.#tools;
+    const { call: { method }, output } = this.#sending;
     const { content } = Object(value);
     return method === "tools/call" && Array.isArray(content) && content.every(isContent) &&
       (!output || hasResultMembers(value));
@@ -145,7 +141,7 @@ export class EncodedResults {
    *
    * @throws {ResultError} that names the handler and the member, if a member has a wrong type.
    */
-  check<R extends Result>(result: R, method: string = this.#tools.call.method): R {
+  check<R extends Result>(result: R, method: string = this.#sending.call.method): R {
     const { value, misfits } = fitResult(method, result);
     if (misfits.length) throw this.#refuse(describeMisfits(misfits));
     return value as R; // The cast is safe, because only members that are `null` were left out.
@@ -192,12 +188,11 @@ export class EncodedResults {
   }
 
   async #encode(value: unknown): Promise<Encoded> {
-    const { call, core: { limits: { calls }, ticker }, isContent } = this.#tools;
+    const { call, core: { limits: { calls }, ticker } } = this.#sending;
     const made = await encode(value, {
       signal: call.signal,
       maxBytes: calls.resultBytes,
       readMs: calls.readMs,
-      isContent,
       startTimer: (run, ms) => ticker.start(run, ms),
     });
     if (made.lost) throw withLimits(this.#refuse(made.lost), made[REACHED]);
@@ -205,7 +200,7 @@ export class EncodedResults {
   }
 
   #refuse(state: string): Error {
-    return new ResultError(`Cannot send the result of ${this.#tools.place}: ${state}`);
+    return new ResultError(`Cannot send the result of ${this.#sending.place}: ${state}`);
   }
 
   #toFailed(): Error {
@@ -213,15 +208,6 @@ export class EncodedResults {
   }
 }
 
-function toText(text: string): Content {
-  return { type: "text", text };
-}
-
 function isTyped(item: unknown): boolean {
   return typeof Object(item).type === "string";
-}
-
-function isContents(value: unknown): boolean {
-  const { uri, text, blob } = Object(value);
-  return typeof uri === "string" && typeof (text ?? blob) === "string";
 }

@@ -6,6 +6,7 @@ import { type Limited, REACHED, withLimits } from "../../core/protocol/errors.ts
 import type { Content } from "../../core/protocol/types.ts";
 import { measureJson } from "../../core/protocol/json_size.ts";
 import { countIndexes } from "../../core/protocol/weight.ts";
+import { isContent, toText } from "./content_checks.ts";
 
 export interface EncodeOptions {
   /** Aborts when the call ends, and cancels the reading of streams and iterables. */
@@ -16,7 +17,6 @@ export interface EncodeOptions {
   readonly readMs: number;
   /** Runs a function after a number of milliseconds. Returns a function that cancels the run. */
   readonly startTimer: (run: () => void, ms: number) => () => void;
-  readonly isContent: (value: unknown) => value is Content;
 }
 
 /** Bytes or named text, sent in addition to the JSON value. */
@@ -281,7 +281,7 @@ class Encoder {
     { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
   ): unknown {
     this.#charge(bytes.length, path);
-    const text = mimeType && TEXT.test(mimeType) ? toText(bytes, mimeType) : undefined;
+    const text = mimeType && TEXT.test(mimeType) ? decodeText(bytes, mimeType) : undefined;
     if (text !== undefined && name === undefined) {
       // The text is decoded, so the charset of the bytes no longer applies.
       if (!path) this.#mimeType = mimeType?.replace(/;\s*charset=[^;]*/i, "");
@@ -493,12 +493,11 @@ class Encoder {
 
   /** Returns `undefined` if the list has anything but content blocks, media and texts, or has only texts. */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
-    const { isContent } = this.#options;
     const blocks = list.flatMap((item): Content[] =>
       item instanceof Found
         ? [item.media.block]
         : typeof item === "string"
-        ? [{ type: "text", text: item }]
+        ? [toText(item)]
         : isContent(item)
         ? [item]
         : []
@@ -597,7 +596,7 @@ function toUri(name: string): string {
 }
 
 /** Returns `undefined` if the bytes are invalid in the charset of the media type. */
-function toText(bytes: Uint8Array, mimeType: string): string | undefined {
+function decodeText(bytes: Uint8Array, mimeType: string): string | undefined {
   try {
     const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];
     return new TextDecoder(charset, { fatal: true }).decode(bytes);
@@ -609,7 +608,7 @@ function toText(bytes: Uint8Array, mimeType: string): string | undefined {
 /** Whether bytes are UTF-8 text. Bytes with control characters count as binary, except for white space and ESC. */
 function isText(bytes: Uint8Array): boolean {
   return !bytes.some((byte) => byte < 32 && (byte < 9 || byte > 13) && byte !== 27) &&
-    toText(bytes, "text/plain") !== undefined;
+    decodeText(bytes, "text/plain") !== undefined;
 }
 
 /** Returns the tag of an object. Unlike `instanceof`, the tag also identifies objects from other realms. */

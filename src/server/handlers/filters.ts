@@ -31,7 +31,7 @@ import type {
   OutputPart,
 } from "../visibility/guards.ts";
 import { describe } from "./attempt.ts";
-import { isContent, toJson } from "./content_checks.ts";
+import { toJson, toText } from "./content_checks.ts";
 import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
 import { type GuardedQuestions, guardQuestions } from "./guarded_questions.ts";
@@ -139,7 +139,7 @@ class OutputGuards {
     try {
       return await this.guardErrors(ctx, async () => {
         const { keep, kept } = sending;
-        const results = new EncodedResults({ ...sending, call, core, isContent });
+        const results = new EncodedResults({ ...sending, call, core });
         let encoded;
         try {
           // A generator of the handler runs while its values are encoded.
@@ -310,7 +310,7 @@ class OutputGuards {
 
 function toGuardedResult({ method }: Call, left: unknown): unknown {
   if (method !== "tools/call") return left;
-  if (typeof left === "string") return { content: [{ type: "text", text: left }] };
+  if (typeof left === "string") return { content: [toText(left)] };
   return Array.isArray(left) ? { content: left } : left;
 }
 

@@ -6,7 +6,7 @@
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import type { ResourceContents } from "../../core/protocol/types.ts";
 import { loadResults } from "./content.ts";
-import { toJson } from "./content_checks.ts";
+import { isContents, toJson } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ToolReturn } from "./tool.ts";
 
@@ -65,8 +65,3 @@ function isDoubtful({ blob, mimeType, _meta }: ResourceContents): boolean {
 
 const TEXT = "text/plain";
 const BYTES = "application/octet-stream";
-
-function isContents(value: unknown): value is ResourceContents {
-  return isObject(value) && typeof value.uri === "string" &&
-    (typeof value.text === "string" || typeof value.blob === "string");
-}

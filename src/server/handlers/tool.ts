@@ -42,7 +42,7 @@ import { readRequirements, type Requirement } from "../call/question.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import { describe } from "./attempt.ts";
 import { loadResults } from "./content.ts";
-import { hasResultMembers, isContent, isDoubtful, toJson } from "./content_checks.ts";
+import { hasResultMembers, isContent, isDoubtful, toJson, toText } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { Typed } from "../../core/typed.ts";
@@ -608,10 +608,6 @@ function toJsonResult(value: unknown, sending: Sending): Result | Promise<Result
       structuredContent: output ? value : typeof value === "object" ? value ?? undefined : undefined,
     }
     : loadResults(sending, value).then((to) => to.ofTool(value, {}));
-}
-
-function toText(text: string): Content {
-  return { type: "text", text };
 }
 
 function isToolResult(value: unknown): value is ToolResult {

@@ -178,7 +178,7 @@ export class Routes {
     const { access, engine: { core } } = this.#parts;
     const refusals = access.map((options) => checkCaller(request, info, options, { isSimple: true }));
     const [refused] = refusals.includes(undefined) ? [] : refusals;
-    if (refused) return { ...refused, message: `Cannot serve the request: ${refused.state}` };
+    if (refused) return refused;
     return isWithin(request.headers.get("content-length"), core.limits.request.bodyBytes) ? undefined : TOO_LARGE;
   }
 }

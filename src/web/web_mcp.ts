@@ -6,8 +6,8 @@ import { sha256 } from "../core/kit/sha256.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Route, RouteInfo } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
-import { checkCaller, type Refusal } from "../server/transports/http/access.ts";
-import { refuseInText } from "../server/transports/http/refusals.ts";
+import { checkCaller } from "../server/transports/http/access.ts";
+import { type Refusal, refuseInText } from "../server/transports/http/refusals.ts";
 import { script } from "./script.ts";
 
 /** Options of {@linkcode webMcp}. */
@@ -64,7 +64,7 @@ export function webMcp(options: WebMcpOptions = {}): Route {
       const refusals = servers.map((server) => check(server, request, info));
       if (!refusals.includes(undefined)) {
         const refusal = refusals[0] as Refusal; // Not undefined, because of the check above.
-        return refuseInText(core, { ...refusal, message: `Cannot serve the script: ${refusal.state}` }, SOURCE);
+        return refuseInText(core, { ...refusal, message: refusal.message.replace("request", "script") }, SOURCE);
       }
       const origin = request.headers.get("origin");
       const headers = new Headers(HEADERS);

@@ -8,6 +8,7 @@ import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { findDeno } from "../../../core/runtime.ts";
 import type { Principal } from "../../call/context.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
+import { type Refusal, toMessage } from "./refusals.ts";
 import { copyRequest, type Visit } from "./request_copy.ts";
 
 /** Facts about a connection, from the runtime or from code that calls `fetch`, such as a router. */
@@ -59,11 +60,12 @@ export interface CallerOptions {
   readonly isSimple?: boolean;
 }
 
-export interface Refusal {
-  readonly status: number;
-  /** The end of the message "Cannot serve the request: …". */
-  readonly state: string;
-  readonly reason: "host" | "origin";
+function forbid(state: string, reason: "host" | "origin", status: number = 403): Refusal {
+  return { status, message: toMessage(state), reason };
+}
+
+function toRemedy({ name }: Authority): string {
+  return `to allow this host, set hosts: [${quote(name)}]`;
 }
 
 /**
@@ -84,25 +86,15 @@ export function checkCaller(
   // HTTP/2 has no Host header, but the runtime puts the host into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return { status: 400, state: `the Host header ${quote(host)} is not a valid host`, reason: "host" };
+  if (!authority) return forbid(`the Host header ${quote(host)} is not a valid host`, "host", 400);
   const known = isLoopbackName(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {
-    return {
-      status: 403,
-      state: `host ${quote(host)} is not allowed; to allow this host, set hosts: [${quote(authority.name)}]`,
-      reason: "host",
-    };
+    return forbid(`host ${quote(host)} is not allowed; ${toRemedy(authority)}`, "host");
   }
   const origin = headers.get("origin");
   if (!origin || isSameOrigin(origin, authority, request.url)) {
     if (!origin || known || isAddress(authority.name) || isDeployed()) return;
-    return {
-      status: 403,
-      state: `pages from host ${quote(host)} are not allowed; to allow this host, set hosts: [${
-        quote(authority.name)
-      }]`,
-      reason: "origin",
-    };
+    return forbid(`pages from host ${quote(host)} are not allowed; ${toRemedy(authority)}`, "origin");
   }
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
@@ -110,11 +102,8 @@ export function checkCaller(
   // A request without a preflight carries cookies, so the page's origin must be listed in `origins` or allowed by CORS
   // with credentials.
   const remedy = isSimple ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
-  return {
-    status: 403,
-    state: `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}; to allow this origin, set ${remedy}`,
-    reason: "origin",
-  };
+  const state = `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}`;
+  return forbid(`${state}; to allow this origin, set ${remedy}`, "origin");
 }
 
 /**
@@ -132,11 +121,7 @@ export function checkTarget({ headers, url }: Request): Refusal | undefined {
   const [name, target] = [parseAuthority(host)?.name, hostOf(url)];
   // `checkCaller` rejects a malformed Host header.
   if (name === undefined || target === undefined || parseAuthority(target)?.name === name) return;
-  return {
-    status: 403,
-    state: `the host in the URL is ${quote(target)}, but the Host header is ${quote(host)}`,
-    reason: "host",
-  };
+  return forbid(`the host in the URL is ${quote(target)}, but the Host header is ${quote(host)}`, "host");
 }
 
 /**

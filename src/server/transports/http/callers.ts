@@ -18,7 +18,7 @@ import type { Authenticator, OpenPathParams } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import type { Visit } from "./request_copy.ts";
-import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage, UNREADY } from "./refusals.ts";
+import { CLOSING, type Refusal, refuse, type Source, toFault, UNREADY } from "./refusals.ts";
 
 /** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
 export interface WayIn<P extends Place = Place> extends CallerOptions {
@@ -74,7 +74,7 @@ export class Callers {
     if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
     if (!this.#isUsual(request, way)) {
-      const refusal = this.#check(request, info, way);
+      const refusal = checkCaller(request, info, this.#options, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
       const response = (refusal || refusesPath) && way.transport === "http" && authenticator?.loaded?.respond(request);
       if (response) return response;
@@ -126,7 +126,7 @@ export class Callers {
     way: WayIn<P>,
   ): Identified<P> | Promise<Identified<P>> {
     const isUsual = this.#isUsual(request, way);
-    const refusal = (isUsual ? undefined : this.#check(request, info, way)) ?? this.#findUnavailable();
+    const refusal = (isUsual ? undefined : checkCaller(request, info, this.#options, way)) ?? this.#findUnavailable();
     if (refusal) return this.#respondAt(request, info, way, refusal);
     // A route with a fixed path takes precedence over a route with parameters.
     const fixed = way.open && this.#options.authenticator?.loaded?.respond(request);
@@ -186,11 +186,6 @@ export class Callers {
     const host = request.headers.get("host");
     if (transport === "http" && host !== null && isKnownHost(host, this.#options)) this.#hosts.set(host, undefined);
     return toChecked({ request, info });
-  }
-
-  #check(request: Request, info: ConnectionInfo | undefined, way: WayIn): Refusal | undefined {
-    const refusal = checkCaller(request, info, this.#options, way);
-    return refusal && { ...refusal, message: toMessage(refusal.state) };
   }
 }
 

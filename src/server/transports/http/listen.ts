@@ -5,7 +5,7 @@ import { quote } from "../../../core/protocol/errors.ts";
 import { type ListenOptions, openListener } from "../../../core/http_listener.ts";
 import { bun, type RuntimeFetch } from "../../../core/runtime.ts";
 import { checkTarget } from "./access.ts";
-import { toMessage, toRefusal } from "./refusals.ts";
+import { toRefusal } from "./refusals.ts";
 
 export type { ListenOptions };
 
@@ -23,18 +23,16 @@ export interface Listener {
  */
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
   // Bun needs no check, because it always builds the URL from the Host header.
-  const answer: RuntimeFetch = bun ? fetch : (request, info) => refuseTarget(request) ?? fetch(request, info);
+  const answer: RuntimeFetch = bun ? fetch : (request, info) => {
+    const refusal = checkTarget(request);
+    return refusal ? toRefusal(refusal) : fetch(request, info);
+  };
   const listener = await openListener({ hostname, port, fetch: answer });
   return {
     port: listener.port,
     stop: () => listener.stop(),
     force: listener.unref ?? (() => listener.close()),
   };
-}
-
-function refuseTarget(request: Request): Response | undefined {
-  const refusal = checkTarget(request);
-  return refusal && toRefusal({ ...refusal, message: toMessage(refusal.state) });
 }
 
 export interface ListenRemedies {

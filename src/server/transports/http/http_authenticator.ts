@@ -8,7 +8,7 @@ import { isToken } from "../../../core/kit/http_token.ts";
 import { toNative } from "../../../core/light_request.ts";
 import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
-import { toOrdinary } from "./request_copy.ts";
+import { toOrdinary, type Visit } from "./request_copy.ts";
 import {
   type Authentication,
   type AuthRefusal,
@@ -27,7 +27,6 @@ import {
   refuseRequest,
   toChallengeHeaders,
 } from "../../engine/auth.ts";
-import type { Accounts } from "../../capacity/account.ts";
 import { isCancelError } from "../../call/cancel_error.ts";
 import type { CallerChecks } from "../../call/caller_watch.ts";
 import type { Principal, ReadPathParams } from "../../call/context.ts";
@@ -49,14 +48,11 @@ export class HttpAuthenticator implements Authenticator {
   readonly #auth: Authentication;
   readonly #part: ServerPart;
   readonly #core: Core;
-  readonly #accounts: Accounts;
-  readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: AuthenticationLimits;
   /** Counts rejected requests whose authentication is still in progress. */
   readonly #refused: AuthenticationLimits;
-  /** Counts requests that wait before their authentication, because their callers have failed too often. */
-  readonly #delayed: AuthenticationLimits;
+  readonly #parts: EntryParts;
   /** Counts requests that wait for a check that another request has started, together with `#delayed`. */
   readonly #sharing: AuthenticationLimits;
   /** Routes without parameters, by path. */
@@ -78,12 +74,11 @@ export class HttpAuthenticator implements Authenticator {
       start: start?.bind(auth),
     });
     this.#core = core;
-    this.#accounts = accounts;
-    this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
     this.#refused = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.refused"));
-    this.#delayed = new AuthenticationLimits(core, accounts, toDelayPot(core));
+    const delayed = new AuthenticationLimits(core, accounts, toDelayPot(core));
+    this.#parts = { core, proxies, limits: this.#limits, delayed };
     this.#sharing = new AuthenticationLimits(core, accounts, { ...toDelayPot(core), timeoutMs: undefined });
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
@@ -140,7 +135,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#part.close();
     this.#limits.close();
     this.#refused.close();
-    this.#delayed.close();
+    this.#parts.delayed.close();
     this.#sharing.close();
   }
 
@@ -155,7 +150,7 @@ export class HttpAuthenticator implements Authenticator {
   ): Caller<P> | Response | Promise<Caller<P> | Response> {
     const starting = this.#part.start();
     if (starting) return this.#authenticateAfter(starting, request, info, options);
-    const entry = this.#toEntry(request, info, options);
+    const entry = new Entry({ request, info }, options, this.#parts);
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
@@ -189,27 +184,13 @@ export class HttpAuthenticator implements Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Promise<Response | undefined> {
-    const entry = this.#toEntry(request, info, options);
+    const entry = new Entry({ request, info }, options, this.#parts);
     if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
     try {
       await this.#limits.wait(starting, entry);
     } catch (error) {
       return this.#toFailure(entry, error);
     }
-  }
-
-  #toEntry<P extends Place>(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    options: EnterOptions<P>,
-  ): Entry<P> {
-    return new Entry<P>(request, info, {
-      ...options,
-      core: this.#core,
-      proxies: this.#proxies,
-      limits: this.#limits,
-      delayed: this.#delayed,
-    });
   }
 
   /** Waits until a request is no longer delayed. After its delay, a request may be delayed again for another reason. */
@@ -362,9 +343,11 @@ const TOO_MANY = withLimits(
   "auth.running, auth.runningPerPeer",
 );
 
-interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<AuthenticatorParts, "proxies"> {
+/** The parts of the authenticator that each request needs. */
+interface EntryParts extends Pick<AuthenticatorParts, "proxies"> {
   readonly core: Core;
   readonly limits: AuthenticationLimits;
+  /** Counts requests that wait before their authentication, because their callers have failed too often. */
   readonly delayed: AuthenticationLimits;
 }
 
@@ -375,10 +358,7 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly place?: P;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
-  readonly #core: Core;
-  readonly #proxies: readonly string[];
-  readonly #limits: AuthenticationLimits;
-  readonly #delayed: AuthenticationLimits;
+  readonly #parts: EntryParts;
   #controller?: AbortController;
   /** Settles when the latest delay of the request has ended. `undefined` if the request was not delayed. Never rejects. */
   delayed?: Promise<boolean>;
@@ -386,27 +366,24 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
   isSharing = false;
 
   constructor(
-    request: Request,
-    info: ConnectionInfo | undefined,
-    { transport, place, core, proxies, limits, delayed }: EntryOptions<P>,
+    { request, info }: Visit<ConnectionInfo | undefined>,
+    { transport, place }: EnterOptions<P>,
+    parts: EntryParts,
   ) {
     this.transport = transport;
     this.pathParams = place?.pathParams ?? NO_PATH_PARAMS.pathParams;
     this.place = place;
     this.#request = request;
     this.#info = info;
-    this.#core = core;
-    this.#proxies = proxies;
-    this.#limits = limits;
-    this.#delayed = delayed;
+    this.#parts = parts;
   }
 
   delay(turn: Promise<number>, { limit }: Delay): Promise<boolean> | undefined {
-    this.#core.observing?.reach(limit, `peer ${this.peer}`);
-    if (this.#delayed.isFull(this)) return;
-    const { ticker } = this.#core;
+    const { core: { observing, ticker }, delayed } = this.#parts;
+    observing?.reach(limit, `peer ${this.peer}`);
+    if (delayed.isFull(this)) return;
     const ready = turn.then((ms) => ms ? delay(ms, { clock: ticker }) : undefined);
-    return this.delayed = this.#delayed.wait(ready, this).then(() => true, () => false);
+    return this.delayed = delayed.wait(ready, this).then(() => true, () => false);
   }
 
   share(): void {
@@ -414,7 +391,7 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
   }
 
   refuseIfFull(): AuthRefusal | undefined {
-    return this.#limits.isFull(this) ? TOO_MANY : undefined;
+    return this.#parts.limits.isFull(this) ? TOO_MANY : undefined;
   }
 
   get request(): Request {
@@ -426,11 +403,11 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
   }
 
   get peer(): string | undefined {
-    return readPeer(this.#request, this.#info, this.#proxies);
+    return readPeer(this.#request, this.#info, this.#parts.proxies);
   }
 
   get now(): number {
-    return this.#core.ticker.clock.date();
+    return this.#parts.core.ticker.clock.date();
   }
 
   get signal(): AbortSignal {

@@ -5,7 +5,7 @@ import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import { listRelays } from "../../server/call/relays.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import type { Layer, LayerCall, LayerEntry } from "../../server/engine/layers.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { toCore } from "../../server/handlers/bound_layer.ts";
@@ -62,22 +62,34 @@ export interface QuotaOptions {
   readonly keepBytes?: number;
 }
 
+const POSITIVE: OptionRule = {
+  test: (value) => typeof value === "number" && value > 0,
+  remedy: "it must be a number above 0",
+};
+
+const AT_LEAST_ONE = {
+  findProblem(value: unknown) {
+    if (!(typeof value === "number" && value > 0)) return `is ${show(value)}; it must be a number above 0`;
+    return value >= 1 ? undefined : `is ${value}; it must be at least 1`;
+  },
+};
+
 const OPTIONS: KnownOptions<keyof QuotaOptions> = {
   names: {
-    timeoutMs: true,
+    timeoutMs: POSITIVE,
     concurrency: {
       names: { calls: true, waiting: true } satisfies Record<keyof Concurrency, true>,
       hasOtherForms: true,
     },
     rate: {
-      names: { calls: true, perMs: true, burst: true } satisfies Record<keyof Rate, true>,
+      names: { calls: POSITIVE, perMs: POSITIVE, burst: AT_LEAST_ONE } satisfies Record<keyof Rate, OptionRule>,
       hints: { limit: "calls", max: "calls", windowMs: "perMs", interval: "perMs" },
     },
     shared: "boolean",
-    resultBytes: true,
+    resultBytes: POSITIVE,
     onLarge: ["refuse", "cut", "link"],
-    keepMs: true,
-    keepBytes: true,
+    keepMs: POSITIVE,
+    keepBytes: POSITIVE,
   },
   hints: { perMs: "rate.perMs", burst: "rate.burst" },
 };
@@ -209,31 +221,15 @@ function toConcurrency({ concurrency }: QuotaOptions): Concurrency | undefined {
 
 function check(options: QuotaOptions): void {
   checkOptions("make a quota", options, OPTIONS);
-  const { timeoutMs, concurrency, rate, resultBytes, keepMs, keepBytes } = options;
-  const { calls, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
-  const numbers = {
-    timeoutMs,
-    "concurrency.calls": calls,
-    "rate.calls": rate?.calls,
-    "rate.perMs": rate?.perMs,
-    "rate.burst": rate?.burst,
-    resultBytes,
-    keepMs,
-    keepBytes,
-  };
+  const { concurrency, rate } = options;
+  const { calls = Infinity, waiting = 1 } = typeof concurrency === "object" ? concurrency : { calls: concurrency };
   if (rate && (rate.calls === undefined || rate.perMs === undefined)) {
     throw new TypeError(
       "Cannot make a quota: rate lacks calls or perMs; set both, such as { calls: 10, perMs: 60_000 }",
     );
   }
-  for (const [name, value] of Object.entries(numbers)) {
-    if (value === undefined || typeof value === "number" && value > 0) continue;
-    throw new TypeError(`Cannot make a quota: ${name} is ${show(value)}; it must be a number above 0`);
-  }
-  for (const [name, value] of Object.entries({ "concurrency.calls": calls, "rate.burst": rate?.burst })) {
-    if (value === undefined || value >= 1) continue;
-    throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be at least 1`);
-  }
+  const problem = AT_LEAST_ONE.findProblem(calls);
+  if (problem !== undefined) throw new TypeError(`Cannot make a quota: concurrency.calls ${problem}`);
   if (options.shared && (!rate || rate.burst !== undefined)) {
     throw new TypeError("Cannot make a quota: shared needs a rate without burst; set rate, and omit rate.burst");
   }

@@ -17,7 +17,7 @@
  * @module
  */
 import type { Context } from "../../server/call/context.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions, type OptionRule } from "../../core/known_options.ts";
 import type { WorkerHandler } from "./expose.ts";
 import { findProcess, isCompiled } from "../../core/runtime.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";
@@ -31,8 +31,13 @@ export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
   ctx: Context,
 ) => Promise<Awaited<ReturnType<Handler>>>;
 
+const atLeast = (least: number): OptionRule => ({
+  test: (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= 0x7fffffff,
+  remedy: `use a whole number from ${least} to 2147483647`,
+});
+
 const OPTIONS: KnownOptions<keyof WorkerPoolOptions> = {
-  names: { size: true, idleMs: true, startMs: true, stopMs: true },
+  names: { size: atLeast(1), idleMs: atLeast(0), startMs: atLeast(0), stopMs: atLeast(0) },
   hints: { threads: "size", max: "size" },
 };
 
@@ -68,7 +73,9 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
         "executable: `deno compile --include FILE` or `bun build --compile server.ts FILE`",
     );
   }
-  const pool = new Pool(url, readOptions(options));
+  const { size = Math.max(1, (navigator.hardwareConcurrency || 2) - 1) } = options;
+  const { idleMs = 10_000, startMs = 30_000, stopMs = 250 } = options;
+  const pool = new Pool(url, { size, idleMs, startMs, stopMs });
   // The cast is safe if the file's default export has the type `Handler`.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
 }
@@ -78,19 +85,4 @@ function isContained(url: URL): boolean {
   const fs = findProcess().getBuiltinModule("fs");
   const compiled = new URL(url.href.replace(/\.[cm]?[jt]sx?$/, ".js"));
   return url.protocol !== "file:" || fs.existsSync(url) || fs.existsSync(compiled);
-}
-
-function readOptions(
-  { size = Math.max(1, (navigator.hardwareConcurrency || 2) - 1), idleMs = 10_000, startMs = 30_000, stopMs = 250 }:
-    WorkerPoolOptions,
-): Required<WorkerPoolOptions> {
-  const options = { size, idleMs, startMs, stopMs };
-  for (const [name, value] of Object.entries(options)) {
-    const least = name === "size" ? 1 : 0;
-    if (Number.isSafeInteger(value) && value >= least && value <= 0x7fffffff) continue;
-    throw new TypeError(
-      `Cannot make a pool of worker threads: ${name} is ${show(value)}; use a whole number from ${least} to 2147483647`,
-    );
-  }
-  return options;
 }

@@ -410,16 +410,12 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
   },
 });
 
-function toListedResource<S>({ complete = {}, ...form }: Form<string>, isTemplate: boolean): Resource<string, S> {
+function toListedResource<S>(form: Form<string>, isTemplate: boolean): Resource<string, S> {
   const defined = define(form, isTemplate);
-  const { definition: { key, match, scopes, variables: names, allow, layers }, services } = defined;
-  const remake: Remake = (change) => toListedResource(change({ complete, ...form }), isTemplate);
-  if (!isTemplate) return toResource(form, defined, { remake });
-  const known = Object.fromEntries(Object.entries(complete).filter(([name]) => names.includes(name)));
-  const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete: known, allow, scopes, services, mapError: form.mapError, match };
-  const also = [completion({ type: "ref/resource", name: key, ...completed, apply: layers?.completion })];
-  return toResource(form, defined, { remake, also });
+  const { variables } = defined.definition;
+  const remake: Remake = (change) => toListedResource(change(form), isTemplate);
+  const known = Object.entries(form.complete ?? {}).filter(([name]) => variables.includes(name));
+  return toResource({ ...form, complete: Object.fromEntries(known) }, defined, { remake });
 }
 
 function makeResource<
@@ -434,17 +430,11 @@ function makeResource<
   // The cast is safe, because all options have this shape. `define` checks whether `uri` is a template.
   const form = options as unknown as Form<never>;
   const defined = define(form, isTemplate);
-  const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
+  const { definition: { key }, template } = defined;
   const remake: Remake = (change) => makeResource<U, S, P>(change(options));
+  const uri = (values: Readonly<Record<string, string>>) => template ? template.build(values, form.name) : key;
   // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
-  if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
-  const { name, complete, mapError } = form;
-  const place = `resource ${quote(key)}`;
-  const apply = defined.definition.layers?.completion;
-  const completed = { place, names, complete, allow, scopes, services, mapError, match, apply };
-  const also = [completion({ type: "ref/resource", name: key, ...completed })];
-  const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
+  return toResource(form, defined, { remake, uri }) as unknown as ResourceOf<U, S, P>;
 }
 
 /**
@@ -477,7 +467,6 @@ export function resourceProvider<S extends Services = NoServices>(
 
 interface Made {
   readonly remake: Remake;
-  readonly also?: readonly Handler[];
   /** Set for a provider that starts with its server. */
   readonly life?: object;
   /** Returns the URI of a fixed resource, or builds a URI of a template. */
@@ -487,10 +476,14 @@ interface Made {
 function toResource<Input, S>(
   options: Form<Input>,
   { definition, services }: Defined,
-  { remake, also = [], life, uri }: Made,
+  { remake, life, uri }: Made,
 ): Resource<Input, S> {
-  const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, layers } = definition;
+  const { name, read, tags, complete, mapError } = options;
+  const { key, kind, match, allow, scopes, layers, variables: names } = definition;
+  const completed = { place: `resource ${quote(key)}`, names, complete, allow, scopes, services, mapError, match };
+  const also = kind === "template"
+    ? [completion({ type: "ref/resource", name: key, ...completed, apply: layers?.completion })]
+    : [];
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;

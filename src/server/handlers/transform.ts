@@ -497,30 +497,28 @@ class Table {
     const next = (sub: unknown) => this.#changePart(sub, changing);
     const rename = (name: string) => this.#toNew.get(name) ?? name;
     const isShown = (name: unknown) => !this.#hidden.has(String(name));
-    const toShown = (value: unknown) => {
+    const toShown = (value: unknown, change = (each: unknown, _name: string) => each) => {
       if (!isObject(value)) return value;
       const shown = Object.entries(value).filter(([name]) => isShown(name));
-      return Object.fromEntries(shown.map(([name, each]) => [rename(name), each]));
+      return Object.fromEntries(shown.map(([name, each]) => [rename(name), change(each, name)]));
     };
     const entries = Object.entries(part).flatMap(([key, value]): [string, unknown][] => {
       if (key === "$ref" && typeof value === "string") return [[key, this.#changeRef(value, changing)]];
       if (key === "properties" && isObject(value)) {
         for (const name of Object.keys(value)) changing.names.add(name);
-        const shown = Object.entries(value).filter(([name]) => isShown(name));
-        return [[key, Object.fromEntries(shown.map(([name, sub]) => [rename(name), this.#describe(name, sub)]))]];
+        return [[key, toShown(value, (sub, name) => this.#describe(name, sub))]];
       }
       if (key === "required" && Array.isArray(value)) {
         const isRequired = (name: string) => isShown(name) && !Object.hasOwn(this.#changes.get(name) ?? {}, "default");
         return [[key, value.filter(isRequired).map(rename)]];
       }
-      if (/^depend/.test(key) && isObject(value)) {
-        const shown = Object.entries(value).filter(([name]) => isShown(name));
+      if (/^depend/.test(key)) {
         const toNew = (sub: unknown) => Array.isArray(sub) ? sub.filter(isShown).map(rename) : next(sub);
-        return [[key, Object.fromEntries(shown.map(([name, sub]) => [rename(name), toNew(sub)]))]];
+        return [[key, toShown(value, toNew)]];
       }
       // These keywords contain values of the arguments.
       if (/^(default|const)$/.test(key)) return [[key, toShown(value)]];
-      if (/^(examples|enum)$/.test(key) && Array.isArray(value)) return [[key, value.map(toShown)]];
+      if (/^(examples|enum)$/.test(key) && Array.isArray(value)) return [[key, value.map((each) => toShown(each))]];
       // These keywords count or match the old names.
       if (/^((min|max)Properties|propertyNames)$/.test(key)) return [];
       if (/^(not|if|then|else)$/.test(key)) return [[key, next(value)]];

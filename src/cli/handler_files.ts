@@ -5,7 +5,7 @@ import { isHandler } from "../host.ts";
 import { createServer, type Handler } from "../library.ts";
 import { CliError, withAction } from "./cli_error.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "../ready/files/glob.ts";
-import { openFolder } from "../ready/files/confined_folder.ts";
+import { Folder } from "../ready/files/confined_folder.ts";
 import type { ImportGraph } from "./import_graph.ts";
 import { importFile } from "./import_file.ts";
 import { type Loaded, swapHandlers } from "./loaded.ts";
@@ -66,7 +66,7 @@ async function openPattern(target: string) {
   const root = await platform.files.resolve(base);
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${base}; check the path`);
   const matches = toMatcher(toRelativePattern(pattern));
-  const folder = openFolder({ root, maxBytes: 0 });
+  const folder = new Folder({ root, maxBytes: 0 });
 
   async function list(): Promise<readonly string[]> {
     const found = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path));

@@ -5,7 +5,7 @@ import type { FixedResource } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { GroupedOptions, Remake } from "../server/visibility/feature.ts";
-import { isUnavailable, openFolder } from "./files/confined_folder.ts";
+import { Folder, isUnavailable } from "./files/confined_folder.ts";
 import { localFiles } from "./files/local_files.ts";
 import { toBaseName, toFolder } from "./files/path.ts";
 import type { ChangeOptions, LocalOptions } from "./local_options.ts";
@@ -67,7 +67,7 @@ function makeFile(options: FileOptions, place: string, change: ChangeOptions): F
   }
   const uri = givenUri ?? `file:///${toUriPath(fileName)}`;
   const root = () => localFiles.resolve(path.includes("/") ? toFolder(path) : ".");
-  const folder = openFolder({ root, hidden: true, exclude: [], maxBytes });
+  const folder = new Folder({ root, hidden: true, exclude: [], maxBytes });
   const part = fileResource({ folder, metadata, change }, { path: fileName, uri, name: title ?? fileName });
   const [handler] = part.handlers;
   const check = async () => {

@@ -5,7 +5,7 @@ import type { ResourceTemplate } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { GroupedOptions, Remake } from "../server/visibility/feature.ts";
-import { EXCLUDED, openFolder } from "./files/confined_folder.ts";
+import { EXCLUDED, Folder } from "./files/confined_folder.ts";
 import { localFiles } from "./files/local_files.ts";
 import { toBaseName } from "./files/path.ts";
 import type { ChangeOptions, LocalOptions } from "./local_options.ts";
@@ -128,9 +128,9 @@ function makeFolder(
   });
 }
 
-function openConfined(options: Parameters<typeof openFolder>[0], place: string): ReturnType<typeof openFolder> {
+function openConfined(options: ConstructorParameters<typeof Folder>[0], place: string): Folder {
   try {
-    return openFolder(options);
+    return new Folder(options);
   } catch (error) {
     throw error instanceof TypeError ? new TypeError(`Cannot make ${place}: in exclude, ${error.message}`) : error;
   }

@@ -5,7 +5,7 @@ import { toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts"
 import { readEnv } from "./command_words.ts";
 import { fileResource, folderResource, toUriPath } from "../../ready/file_resources.ts";
 import { type ConfigPart, patternResources } from "./pattern_resources.ts";
-import { EXCLUDED, openFolder } from "../../ready/files/confined_folder.ts";
+import { EXCLUDED, Folder } from "../../ready/files/confined_folder.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "../../ready/files/glob.ts";
 import { makeHttpResource } from "../../ready/http_resource.ts";
 import type { KeyPath } from "../../ready/problem.ts";
@@ -46,7 +46,7 @@ type Metadata = Pick<FileResource, "title" | "description" | "mimeType" | "annot
 async function buildFile(config: FileResource, metadata: Metadata, { source, main, key }: Declaration) {
   const path = source.resolvePath([...key, "file"], config.file);
   const real = await findFile(source, [...key, "file"], path);
-  const folder = openFolder({
+  const folder = new Folder({
     root: toFolder(real),
     hidden: true,
     exclude: [],
@@ -60,7 +60,7 @@ async function buildFolder(config: FolderResource, metadata: Metadata, { source,
   const path = source.resolvePath([...key, "folder"], config.folder);
   const root = await findFile(source, [...key, "folder"], path, "folder");
   const { hidden, exclude = [], tools, name = toBaseName(root) || "files", maxBytes = DEFAULT_MAX_BYTES } = config;
-  const folder = openFolder({ root, hidden, exclude: [...EXCLUDED, ...exclude], maxBytes });
+  const folder = new Folder({ root, hidden, exclude: [...EXCLUDED, ...exclude], maxBytes });
   const baseUri = toBaseUri(main, root);
   const toUri = (path: string) => baseUri + toUriPath(path);
   return folderResource({ folder, metadata, toUri, baseUri, name, tools });
@@ -72,7 +72,7 @@ async function buildPattern(config: GlobResource, metadata: Metadata, { source, 
   const root = await findFile(source, [...key, "glob"], path, "folder");
   // A pattern such as **/*.md does not mean the files of packages.
   const exclude = glob.split("/").includes("node_modules") ? [] : EXCLUDED;
-  const folder = openFolder({ root, hidden: /(^|\/)\./.test(glob), exclude, maxBytes });
+  const folder = new Folder({ root, hidden: /(^|\/)\./.test(glob), exclude, maxBytes });
   const baseUri = toBaseUri(main, root);
   const toUri = (path: string) => baseUri + toUriPath(path);
   return await patternResources({ folder, metadata, toUri }, toMatcher(toRelativePattern(glob)));

@@ -8,7 +8,7 @@ import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../../ready/files/path.ts";
 import { CliError, withAction } from "../cli_error.ts";
-import { openFolder } from "../../ready/files/confined_folder.ts";
+import { Folder } from "../../ready/files/confined_folder.ts";
 import { folderResource, toUriPath } from "../../ready/file_resources.ts";
 import type { ConfigPart } from "./pattern_resources.ts";
 
@@ -60,7 +60,7 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
   if (root === undefined) throw new CliError(`Cannot serve ${target}: there is no folder ${path}; check the path`);
   const name = toBaseName(root) || "files";
   const part = folderResource({
-    folder: openFolder({ root, maxBytes: 1024 * 1024 }),
+    folder: new Folder({ root, maxBytes: 1024 * 1024 }),
     toUri: (path) => `file:///${toUriPath(path)}`,
     baseUri: "file:///",
     metadata: { description: `The files of the folder ${name}` },

@@ -12,7 +12,7 @@ import { CliError } from "../cli_error.ts";
 import { toFilePath } from "../target_url.ts";
 import { commandTool } from "./command_tool.ts";
 import { readEnv, toProgram } from "./command_words.ts";
-import { openFolder } from "../../ready/files/confined_folder.ts";
+import { Folder } from "../../ready/files/confined_folder.ts";
 import { isPattern, toBaseFolder, toMatcher, toRelativePattern } from "../../ready/files/glob.ts";
 import { makeHttpTool } from "../../ready/http_tool.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
@@ -198,7 +198,7 @@ async function listPromptFiles(source: Source, key: KeyPath, pattern: string): P
   if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
   const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");
   const matches = toMatcher(toRelativePattern(pattern));
-  const folder = openFolder({ root, hidden: true, exclude: [], maxBytes: MAX_FILE_BYTES });
+  const folder = new Folder({ root, hidden: true, exclude: [], maxBytes: MAX_FILE_BYTES });
   const paths = (await folder.walk(MAX_PROMPTS)).filter(({ path }) => matches(path)).map(({ real }) => real);
   if (paths.length) return { paths, root };
   const where = isAbsolute(pattern) ? pattern : `${pattern} in ${source.folder}`;

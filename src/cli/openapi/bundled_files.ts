@@ -2,7 +2,8 @@
  * Puts the files to which a document refers into the document, because a server reads one document and no other files.
  */
 import { isObject } from "../../core/kit/json.ts";
-import { isUnavailable, openFolder } from "../../ready/files/confined_folder.ts";
+import { decodePercent } from "../../core/kit/url_text.ts";
+import { isUnavailable, Folder } from "../../ready/files/confined_folder.ts";
 import { isAbsolute, joinPath, toAbsolutePath, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import { checkJson } from "../../ready/openapi/json_copy.ts";
 import { MAX_DOCUMENT_BYTES, parseDocument } from "../config/api_document.ts";
@@ -46,7 +47,7 @@ class Bundle {
   async add(document: object): Promise<object> {
     const root = await platform.files.resolve(this.#folder);
     if (root === undefined) return document;
-    const folder = openFolder({ root, exclude: [], maxBytes: MAX_DOCUMENT_BYTES });
+    const folder = new Folder({ root, exclude: [], maxBytes: MAX_DOCUMENT_BYTES });
     this.#list(document, this.#name);
     // The files that the loop finds are visited too.
     for (const [name] of this.#files) {
@@ -103,7 +104,8 @@ class Bundle {
     const [file, pointer = ""] = ref.split("#", 2);
     if (!file) return { name: from, pointer };
     if (/^[a-z][a-z\d+.-]*:|^\/\//i.test(file) || isAbsolute(file)) return { pointer };
-    const path = decode(file.split("?", 1)[0]).replaceAll("\\", "/");
+    const plain = file.split("?", 1)[0];
+    const path = (decodePercent(plain) ?? plain).replaceAll("\\", "/");
     const base = joinPath(this.#folder, from.includes("/") ? toFolder(from) : "");
     return { name: toRelativePath(this.#folder, toAbsolutePath(joinPath(base, path), () => "/", false)), pointer };
   }
@@ -117,13 +119,5 @@ function parseFile(bytes: Uint8Array, name: string): object {
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     throw new TypeError(`${name}: ${error.message}`, { cause: error });
-  }
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }

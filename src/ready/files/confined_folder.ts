@@ -49,41 +49,20 @@ export interface WalkOptions {
   readonly isProven?: boolean;
 }
 
-export interface Folder {
-  /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
-  findRoot(): Promise<string | undefined>;
-  /** Finds the file or subfolder at a path relative to the folder. */
-  find(path: string): Promise<FolderItem | Unavailable>;
-  read(path: string): Promise<Uint8Array | Unavailable>;
-  /** Lists the items of a folder, sorted by name. */
-  list(path: string): Promise<readonly FolderItem[] | Unavailable>;
-  /**
-   * Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow symbolic links to
-   * folders. Omits the files of a subfolder if the folders above it keep changing.
-   */
-  walk(limit: number, options?: WalkOptions): Promise<readonly FolderItem[]>;
-  /** Whether a path in the folder is served. `false` if a pattern excludes the path, or if the path is hidden. */
-  includes(path: string): boolean;
-}
-
 /** Whether a result is the reason why a file or folder is unavailable. */
 export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
 
-/** Patterns of names that are excluded, unless the caller of {@linkcode openFolder} passes other patterns. */
+/** Patterns of names that are excluded, unless the creator of the {@linkcode Folder} passes other patterns. */
 export const EXCLUDED: readonly string[] = ["node_modules"];
 
 const MAX_DEPTH = 64;
 const MISSING: Unavailable = { state: "there is no such file or folder", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
-/** Follows symbolic links only if their targets are in the folder. */
-export function openFolder(options: FolderOptions): Folder {
-  return new ConfinedFolder(options);
-}
-
-class ConfinedFolder implements Folder {
+/** A folder. Follows symbolic links only if their targets are in the folder. */
+export class Folder {
   readonly #findRoot: () => Promise<string | undefined>;
   #root?: string;
   readonly #hidden: boolean;
@@ -101,11 +80,13 @@ class ConfinedFolder implements Folder {
     }));
   }
 
+  /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
   async findRoot(): Promise<string | undefined> {
     // Keep the first path, because another program may replace the folder with a symbolic link to another folder.
     return this.#root ??= await this.#findRoot();
   }
 
+  /** Whether a path in the folder is served. `false` if a pattern excludes the path, or if the path is hidden. */
   includes(path: string): boolean {
     const names = path.split("/").filter(Boolean);
     if (!this.#hidden && names.some((name) => name.startsWith("."))) return false;
@@ -114,6 +95,7 @@ class ConfinedFolder implements Folder {
     );
   }
 
+  /** Finds the file or subfolder at a path relative to the folder. */
   find(path: string): Promise<FolderItem | Unavailable> {
     return this.#find(path, Date.now() + TIMEOUT_MS);
   }
@@ -154,6 +136,7 @@ class ConfinedFolder implements Folder {
     return bytes.length > this.#maxBytes ? tooLarge : bytes;
   }
 
+  /** Lists the items of a folder, sorted by name. */
   async list(path: string): Promise<readonly FolderItem[] | Unavailable> {
     const folder = await this.find(path);
     if (isUnavailable(folder)) return folder;
@@ -170,6 +153,10 @@ class ConfinedFolder implements Folder {
     return items.flatMap((item) => isUnavailable(item) ? [] : item).sort(byPath);
   }
 
+  /**
+   * Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow symbolic links to
+   * folders. Omits the files of a subfolder if the folders above it keep changing.
+   */
   async walk(limit: number, { isProven = true }: WalkOptions = {}): Promise<readonly FolderItem[]> {
     const root = await this.findRoot().catch(() => undefined);
     if (root === undefined) return [];

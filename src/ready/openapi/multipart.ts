@@ -4,6 +4,7 @@
  * @see RFC 7578
  */
 import { fromBase64 } from "../../core/kit/base64.ts";
+import { decodePercent } from "../../core/kit/url_text.ts";
 import { ToolError } from "../../library.ts";
 
 export interface SentFile {
@@ -40,19 +41,11 @@ export function readFile(value: unknown, argument: string): SentFile {
     throw new ToolError(`Cannot send the request: ${argument} is not base64; encode the bytes of the file`);
   }
   const [, name] = /;name=([^;]*)/i.exec(parameters) ?? [];
-  return { bytes, type: type || undefined, name: name && decode(name) };
+  return { bytes, type: type || undefined, name: name && (decodePercent(name) ?? name) };
 }
 
 function decodeText(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(decode(text));
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return new TextEncoder().encode(decodePercent(text) ?? text);
 }
 
 export function writeMultipart(parts: readonly Part[]): { readonly body: Blob; readonly contentType: string } {

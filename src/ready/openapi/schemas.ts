@@ -5,7 +5,7 @@ import { isObject } from "../../core/kit/json.ts";
 import { shorten } from "../../core/kit/shorten.ts";
 import { eachSubschema, followRef, mapSubschemas } from "../../core/schema/walker.ts";
 import type { JsonSchema } from "../../library.ts";
-import { type ApiDocument, type Node, toNode } from "./document.ts";
+import { type ApiDocument, type Node, toList, toNode } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { isNullable, readKeywords } from "./keywords.ts";
 import { IN_PLACE, type Kind, Loops } from "./loops.ts";
@@ -295,10 +295,10 @@ export class Schemas {
       const convert = (part: unknown) => this.#convert(part, { owner, kind, isBase, hidden });
       if (key === "anyOf" || key === "oneOf") {
         // Documents list variants that overlap, of which `oneOf` would accept none.
-        const parts = Array.isArray(value) ? value.map(convert) : [];
+        const parts = toList(value).map(convert);
         if (parts.length) alternatives.push({ anyOf: parts });
       } else if (key === "allOf") {
-        const parts = Array.isArray(value) ? value.map(convert).filter((part) => !isEmpty(part)) : [];
+        const parts = toList(value).map(convert).filter((part) => !isEmpty(part));
         if (parts.length) kept.allOf = parts;
       } else if (isObject(value)) {
         kept[key] = toObject(Object.entries(value).map(([name, part]) => [name, convert(part)]));
@@ -312,7 +312,7 @@ export class Schemas {
       }
     }
     const [one, another] = alternatives;
-    if (another) kept.allOf = [...toArray(kept.allOf), one, another];
+    if (another) kept.allOf = [...toList(kept.allOf), one, another];
     else if (one) kept.anyOf = one.anyOf;
   }
 
@@ -334,10 +334,6 @@ function allowDigits(kept: Record<string, unknown>): void {
 /** Whether a schema has parts that apply to the same value. */
 function isComposed(schema: Node): boolean {
   return typeof schema.$ref === "string" || Object.keys(IN_PLACE).some((key) => schema[key] !== undefined);
-}
-
-function toArray(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function isEmpty(schema: unknown): boolean {

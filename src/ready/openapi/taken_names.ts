@@ -3,6 +3,7 @@
  * of the request. Otherwise a caller could add a second value next to a value that the author has fixed.
  */
 import { ToolError } from "../../library.ts";
+import { decodePercent } from "../../core/kit/url_text.ts";
 import { toShown } from "../../core/kit/shown.ts";
 
 /** The names in one place of a request, such as the query, that other arguments must not bring. */
@@ -103,11 +104,7 @@ function isSame(a: ReadName, b: ReadName): boolean {
 }
 
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll("+", " "));
-  } catch {
-    return text;
-  }
+  return decodePercent(text.replaceAll("+", " ")) ?? text;
 }
 
 /** Returns the decoded names of pairs such as `a=1`. */

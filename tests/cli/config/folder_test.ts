@@ -2,7 +2,7 @@
 // are notified of changes.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../../mod.ts";
-import { isUnavailable, openFolder } from "../../../src/ready/files/confined_folder.ts";
+import { Folder, isUnavailable } from "../../../src/ready/files/confined_folder.ts";
 import { toMatcher } from "../../../src/ready/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import { folder } from "../../../src/ready/ready.ts";
@@ -297,7 +297,7 @@ for (const ms of [0, 2, 300]) {
     await withFolder(swapped, async (folder) => {
       await system("ln", "-s", `${folder}/out`, `${folder}/in/sub.link`);
       await system("ln", "-s", `${folder}/out.txt`, `${folder}/in/file.txt.link`);
-      const inside = openFolder({ root: `${folder}/in`, maxBytes: 1000 });
+      const inside = new Folder({ root: `${folder}/in`, maxBytes: 1000 });
       const counts = new Map<string, number>();
       for (const path of ["sub/deep/a.txt", "file.txt"]) {
         assertEquals(await inside.read(path), new TextEncoder().encode("inside"));
@@ -381,7 +381,7 @@ for (const ms of [0, 2]) {
 
 Deno.test("the entries of a folder that changes constantly can be listed", async () => {
   await withFolder({ "sub/a.txt": "text" }, async (root) => {
-    const inside = openFolder({ root, maxBytes: 1000 });
+    const inside = new Folder({ root, maxBytes: 1000 });
     for (let i = 0; i < 5; i++) {
       await writeFiles(root, { [`sub/${i}.txt`]: "", [`${i}.txt`]: "" });
       const [items, all] = [await inside.list(""), await inside.walk(100)];
@@ -394,7 +394,7 @@ Deno.test("the entries of a folder that changes constantly can be listed", async
 
 Deno.test("a file in a folder that changes constantly can be read", async () => {
   await withFolder({ "a.txt": "text" }, async (folder) => {
-    const inside = openFolder({ root: folder, maxBytes: 1000 });
+    const inside = new Folder({ root: folder, maxBytes: 1000 });
     for (let i = 0; i < 5; i++) {
       await writeFiles(folder, { [`${i}.txt`]: "" });
       assertEquals(await inside.read("a.txt"), new TextEncoder().encode("text"));

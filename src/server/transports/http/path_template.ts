@@ -1,7 +1,7 @@
 /**
  * Paths with parameters, such as `/tenants/:tenant/mcp`. Each parameter is a whole segment.
  */
-
+import { decodePercent } from "../../../core/kit/url_text.ts";
 import { readTemplate } from "./access_options.ts";
 
 /** Path parameters by name, percent-decoded. */
@@ -37,7 +37,7 @@ export class PathTemplate {
         if (segment !== given[i]) return;
         continue;
       }
-      const value = decode(given[i]);
+      const value = decodePercent(given[i]);
       if (value === undefined || !isSegment(value)) return;
       values[segment.slice(1)] = value;
     }
@@ -83,12 +83,4 @@ export function checkTemplate(path: string, serverPath: string): void {
 
 function isSegment(value: string): boolean {
   return value !== "" && value.isWellFormed() && !/^\.\.?$|[/\\\0]/.test(value);
-}
-
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // The text has a % without two hexadecimal digits, or bytes that are not UTF-8.
-  }
 }

@@ -150,10 +150,8 @@ function limit(limited: LayerCall, open: Open): void {
   const call = toCall(limited.ctx, "check a quota");
   const core = toCore(call);
   const counters = open(core);
+  if (counters.isRelayed(call)) return;
   const { places, buckets } = counters;
-  const isRelayed = counters.isRelayed(call);
-  counters.note(call);
-  if (isRelayed) return;
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
   places?.check(call, limited);
   const retryAfterMs = buckets?.consume(limited.client, core.ticker.clock.now());
@@ -162,23 +160,15 @@ function limit(limited: LayerCall, open: Open): void {
 
 function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
   const call = toCall(entry.ctx, "enter a quota");
-  const core = toCore(call);
-  const counters = open(core);
+  const counters = open(toCore(call));
+  if (counters.isRelayed(call)) return next();
   const { places, sharedRate } = counters;
-  const isRelayed = counters.isRelayed(call);
-  counters.note(call);
-  if (isRelayed) return next();
   const start = () => places ? places.run(call, entry, next) : next();
-  return sharedRate ? countShared(sharedRate, entry, { call, core }).then(start) : start();
+  return sharedRate ? countShared(sharedRate, entry, call).then(start) : start();
 }
 
-interface Taking {
-  readonly call: Call;
-  readonly core: FeatureParts;
-}
-
-async function countShared(rate: SharedRate, entry: LayerEntry, { call, core }: Taking): Promise<void> {
-  const { shared, ticker } = core;
+async function countShared(rate: SharedRate, entry: LayerEntry, call: Call): Promise<void> {
+  const { shared, ticker } = toCore(call);
   const { client, isInternal } = entry;
   // An internal call continues a call that was counted, such as a task that runs again. Do not use the store for a
   // client that is identified only by its connection, because all calls on a connection go to the same instance.
@@ -204,13 +194,10 @@ class Counters {
     if (concurrency) this.places = new Places(concurrency, name);
   }
 
-  note({ params }: Call): void {
-    this.#noted.add(params);
-  }
-
-  /** Whether a relay passes the call on. The relay has a slot, counts towards the rate, and cannot be called back. */
   isRelayed(call: Call): boolean {
-    return listRelays(call).some(({ params }) => this.#noted.has(params));
+    const isRelayed = listRelays(call).some(({ params }) => this.#noted.has(params));
+    this.#noted.add(call.params);
+    return isRelayed;
   }
 }
 

@@ -106,8 +106,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
     fetch: (request, info) => endpoint.fetch(request, info),
     websocket: {
       open: (socket) => endpoint.accept(socket),
-      message: (socket, data) => endpoint.receive(socket, data),
-      drain: (socket) => endpoint.drain(socket),
+      message: (socket, data) => endpoint.open.get(socket)?.receive(data),
+      drain: (socket) => endpoint.open.get(socket)?.drain(),
       close: (socket) => endpoint.close(socket),
     },
   };
@@ -117,7 +117,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 class SocketEndpoint {
   readonly #server: SocketServer;
   readonly #entry: Entry;
-  readonly #connections = new Map<Socket, SocketConnection>();
+  readonly open: Map<Socket, SocketConnection> = new Map();
   readonly #owners = new Map<Socket, Entrant>();
   /** The objects that `fetch` passed to Bun's upgrade. These objects identify the sockets whose request was checked. */
   readonly #admitted = new WeakSet<object>();
@@ -126,7 +126,7 @@ class SocketEndpoint {
     this.#server = server;
     this.#entry = new Entry(server, { transport: "websocket", isSimple: true, path, missing: NOT_HERE });
     server[INTERNALS].http.ended.then(() => {
-      for (const socket of this.#connections.keys()) socket.close(GOING_AWAY, "the server is closing");
+      for (const socket of this.open.keys()) socket.close(GOING_AWAY, "the server is closing");
     });
   }
 
@@ -143,7 +143,7 @@ class SocketEndpoint {
   /** Opens a socket after Bun has upgraded its request. Bun sets `socket.data` to the data of the upgrade. */
   accept(socket: Socket): void {
     const { data } = socket;
-    if (this.#isAdmitted(data)) return this.#open(socket, data);
+    if (this.#isAdmitted(data)) return void this.#open(socket, data);
     // Close the socket, because another function has upgraded its request without checking Host, Origin and caller.
     socket.close(POLICY_VIOLATION, "the socket was not admitted");
     const state = "another function has upgraded its request";
@@ -158,24 +158,17 @@ class SocketEndpoint {
     return isObject(data) && this.#admitted.has(data);
   }
 
-  #open(socket: Socket, owner: Entrant): void {
+  #open(socket: Socket, owner: Entrant): SocketConnection {
     this.#owners.set(socket, owner);
     const connection = new SocketConnection(owner.served, socket, owner);
     owner.drop = () => connection.drop();
-    this.#connections.set(socket, connection);
-  }
-
-  receive(socket: Socket, data: unknown): void {
-    this.#connections.get(socket)?.receive(data);
-  }
-
-  drain(socket: Socket): void {
-    this.#connections.get(socket)?.drain();
+    this.open.set(socket, connection);
+    return connection;
   }
 
   close(socket: Socket): void {
-    this.#connections.get(socket)?.close();
-    if (this.#connections.delete(socket)) this.#owners.get(socket)?.place.end();
+    this.open.get(socket)?.close();
+    if (this.open.delete(socket)) this.#owners.get(socket)?.place.end();
     this.#owners.delete(socket);
   }
 
@@ -199,7 +192,7 @@ class SocketEndpoint {
     }
     if (!upgraded) return this.#giveBack(owner, 400, "the headers of the upgrade request are incomplete");
     const { socket, response } = upgraded;
-    this.#open(socket, owner);
+    const connection = this.#open(socket, owner);
     // Deno emits no event if the client disconnects before the socket opens, such as while `admit` runs. Do not read the
     // request's signal instead, because Deno would then print a warning when a socket opens.
     const stopWaiting = this.#server[INTERNALS].http.core.ticker.start(() => {
@@ -211,7 +204,7 @@ class SocketEndpoint {
       this.close(socket);
     };
     socket.addEventListener("open", stopWaiting);
-    socket.addEventListener("message", ({ data }) => this.receive(socket, data));
+    socket.addEventListener("message", ({ data }) => connection.receive(data));
     socket.addEventListener("close", close);
     socket.addEventListener("error", close);
     return response;

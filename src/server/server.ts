@@ -32,7 +32,7 @@ import { ServerState } from "./capacity/server_state.ts";
 import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
 import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts";
-import type { Authenticator } from "./transports/http/authenticator.ts";
+import type { HttpAuthenticator } from "./transports/http/http_authenticator.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { type HttpEntry, LazyEndpoint, serveBy, withContext } from "./transports/http/lazy_endpoint.ts";
 import type { Branch, PathParams, PathRouter } from "./transports/http/path_router.ts";
@@ -345,7 +345,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { core } = engine;
   const { auth } = core;
   // For concrete paths, the router authenticates the caller before it selects the server.
-  const authenticator = branch || !auth ? undefined : new LazyModule<Authenticator>(async () => {
+  const authenticator = branch || !auth ? undefined : new LazyModule<HttpAuthenticator>(async () => {
     const { HttpAuthenticator } = await import("./transports/http/http_authenticator.ts");
     return new HttpAuthenticator(auth, { engine, path, proxies });
   });

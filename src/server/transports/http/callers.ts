@@ -14,7 +14,8 @@ import {
 } from "./access.ts";
 import { BoundedMap } from "../../../core/kit/bounded_map.ts";
 import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
-import type { Authenticator, OpenPathParams } from "./authenticator.ts";
+import type { OpenPathParams } from "./authenticator.ts";
+import type { HttpAuthenticator } from "./http_authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import type { Visit } from "./request_copy.ts";
@@ -34,7 +35,7 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
 
 export interface CallersOptions extends AccessOptions {
   /** The authenticator, if the server has `auth`. */
-  readonly authenticator?: LazyModule<Authenticator>;
+  readonly authenticator?: LazyModule<HttpAuthenticator>;
 }
 
 export type Identified<P extends Place = Place> = Caller<P> | Response;

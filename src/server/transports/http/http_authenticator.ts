@@ -36,7 +36,7 @@ import { RETRY_AFTER, type SeenRequest } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { readPrincipal } from "../../call/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Authenticator, AuthenticatorParts, EnterOptions, OpenPathParams } from "./authenticator.ts";
+import type { AuthenticatorParts, EnterOptions, OpenPathParams } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, toDelayPot, TOO_SLOW } from "./authentication_limits.ts";
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
@@ -44,7 +44,7 @@ import { PathTemplate } from "./path_template.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 import { toRequestPath } from "./address.ts";
 
-export class HttpAuthenticator implements Authenticator {
+export class HttpAuthenticator {
   readonly #auth: Authentication;
   readonly #part: ServerPart;
   readonly #core: Core;
@@ -86,11 +86,16 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
+  /**
+   * Returns the response of an authentication route without path parameters. Returns `undefined` if the request is not
+   * for such a route. The host in the request's URL is not checked before this call.
+   */
   respond(request: Request): Promise<Response> | undefined {
     const route = this.#routes.get(toRequestPath(request.url));
     return route && this.#serve(route, request, NO_PATH_PARAMS);
   }
 
+  /** Like `respond`, but also for routes with path parameters, which `open` reads. */
   async respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined> {
     const fixed = this.respond(request);
     if (fixed) return await fixed;
@@ -119,6 +124,7 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
+  /** Returns whether a request has credentials in a header, cookie or query parameter that the authentication reads. */
   hasCredentials({ headers: given, url }: Request): boolean {
     const { headers, cookies, query } = this.#hidden;
     return [...headers].some((name) => given.has(name)) ||
@@ -127,10 +133,12 @@ export class HttpAuthenticator implements Authenticator {
       query.length > 0 && query.some((name) => new URL(url).searchParams.has(name));
   }
 
+  /** Starts the authentication. Rejects if it cannot be started. */
   ready(): Promise<void> | undefined {
     return this.#part.start();
   }
 
+  /** Rejects all requests that are being authenticated, because the server is closing. */
   close(): void {
     this.#part.close();
     this.#limits.close();
@@ -139,10 +147,12 @@ export class HttpAuthenticator implements Authenticator {
     this.#sharing.close();
   }
 
+  /** Stops the authentication. Waits a limited time. */
   async stop(): Promise<void> {
     await this.#part.stop();
   }
 
+  /** Authenticates the caller of a request. Returns a response if the request is rejected. */
   authenticate<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
@@ -246,19 +256,19 @@ export class HttpAuthenticator implements Authenticator {
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
     // The server cannot recheck a principal that your own code passed to `fetch`.
-    const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
-    const seen = new VisibleRequest(request, this.#hidden, source);
+    const toChecks = origin === FRONT ? undefined : (principal: Principal) => this.#toChecks(entry, principal);
+    const seen = new VisibleRequest(request, this.#hidden, toChecks);
     return new Caller(request, info, { principal, seen, place });
   }
 
   /** The returned functions keep a copy of the request, because a runtime may free the original request. */
-  readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
+  #toChecks(entry: Entry, principal: Principal): CallerChecks {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
     if (principal.expiresAt !== undefined && !this.#auth.rechecks?.(principal)) return { renew };
     const { request: { url, method, headers }, transport, pathParams, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
     return { renew, recheck: () => this.#check(copy, { transport, pathParams, peer }, principal) };
-  };
+  }
 
   async #renew(principal: Principal): Promise<Principal | false | undefined> {
     const { ticker: { clock }, report } = this.#core;
@@ -470,27 +480,22 @@ function isSame(one: Pick<Principal, "id" | "scopes">, other: Principal): boolea
   return one.id === other.id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes);
 }
 
-interface CheckSource {
-  readonly entry: Entry;
-  readonly toChecks: (entry: Entry, principal: Principal) => CallerChecks;
-}
-
 /** A request without its credentials. The copy without credentials is created only when a handler reads it. */
 class VisibleRequest implements SeenRequest {
   // The fields are private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
-  readonly #source?: CheckSource;
+  readonly #toChecks?: (principal: Principal) => CallerChecks;
   #request?: Request;
 
-  constructor(raw: Request, hidden: Hidden, source: CheckSource | undefined) {
+  constructor(raw: Request, hidden: Hidden, toChecks?: (principal: Principal) => CallerChecks) {
     this.#raw = raw;
     this.#hidden = hidden;
-    this.#source = source;
+    this.#toChecks = toChecks;
   }
 
   toChecks(principal: Principal | undefined): CallerChecks | undefined {
-    return principal && this.#source?.toChecks(this.#source.entry, principal);
+    return principal && this.#toChecks?.(principal);
   }
 
   get request(): Request {

@@ -11,7 +11,8 @@ import { createResponse, type LightInit } from "../../../core/light_request.ts";
 import type { Accepts } from "./accept.ts";
 import { findSignal } from "./access.ts";
 import { Caller } from "./caller.ts";
-import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
+import { COMMENT, type EventStream, toEvent } from "./event_stream.ts";
+import type { HttpParts } from "./upgrades.ts";
 
 /** The heartbeat in a JSON body: white space, which JSON parsers ignore. */
 const SPACE = "\n";
@@ -23,13 +24,10 @@ const SPACE = "\n";
  */
 const TURNS = 64;
 
-export interface ExchangeParts {
+export interface ExchangeParts extends HttpParts {
   readonly core: Core;
-  readonly streams: EventStreams;
   /** Exchanges whose call is running and whose response has not started. */
   readonly waiting: Aging<Exchange>;
-  account(caller: Caller): Account;
-  peer(caller: Caller): string | undefined;
 }
 
 type OnOpen = (body: ReadableStream<Uint8Array>) => void;

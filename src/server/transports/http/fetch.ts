@@ -21,7 +21,6 @@ import { CLOSING, type Refusal, refuse, toFault, toFaultReply, toMessage } from 
 import { HEAVY } from "./large_body.ts";
 import { RequestBodies } from "./request_body.ts";
 import { type Outlet, respondTo } from "./responses.ts";
-import type { HttpParts } from "./upgrades.ts";
 
 export interface HttpOptions extends CallersOptions {
   /** The endpoint's path, such as `/mcp`, which can have parameters. */
@@ -53,11 +52,9 @@ export class Endpoint {
   readonly #era: Era;
   readonly #options: HttpOptions;
   readonly #allow: string;
-  readonly #callers: Callers;
   readonly #way: WayIn;
-  readonly #streams: EventStreams;
-  readonly #bodies: RequestBodies;
-  readonly #exchanges: ExchangeParts;
+  /** The parts that exchanges and other HTTP transports share with this endpoint. */
+  readonly parts: ExchangeParts;
   #lastAccept: string | null = null;
   readonly fetch: Fetch;
 
@@ -68,22 +65,15 @@ export class Endpoint {
     this.#era = era;
     this.#options = options;
     this.#allow = !era.attach ? "POST" : engine.core.streams ? "GET, POST, DELETE" : "POST, DELETE";
-    this.#callers = new Callers(engine.core, options);
     this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
-    this.#streams = new EventStreams(engine.core);
-    this.#bodies = bodies;
     // Open a stream if a call takes longer than `streams.openAfterMs`, because the server can detect a disconnected
     // client only on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
     const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
-    this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account, peer };
+    const callers = new Callers(engine.core, options);
+    this.parts = { core: engine.core, callers, bodies, streams: new EventStreams(engine.core), waiting, account, peer };
     this.fetch = this.withCors(this.#fetch);
-  }
-
-  get parts(): HttpParts {
-    const { account, peer } = this.#exchanges;
-    return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
   }
 
   refusePath(): Response {
@@ -94,8 +84,8 @@ export class Endpoint {
 
   /** Rejects requests whose caller or body is not known yet. */
   close(): void {
-    this.#callers.close();
-    this.#bodies.close(CLOSING);
+    this.parts.callers.close();
+    this.parts.bodies.close(CLOSING);
   }
 
   /** If the server has `cors`, wraps `fetch` to add CORS headers. Otherwise returns `fetch` unchanged. */
@@ -105,7 +95,7 @@ export class Endpoint {
   }
 
   readonly #fetch: Fetch = (request, info) => {
-    const caller = this.#callers.identify(request, info, this.#way);
+    const caller = this.parts.callers.identify(request, info, this.#way);
     if (caller instanceof Caller) return this.serve(caller);
     return caller instanceof Response ? Promise.resolve(caller) : this.#serveLater(caller);
   };
@@ -118,7 +108,7 @@ export class Endpoint {
   /** Serves the request of an identified caller. For concrete paths, the router has identified the caller. */
   serve(caller: Caller): Promise<Response> {
     // Check again, because the server may have started to close while the caller was being identified.
-    const late = this.#callers.refuseIfUnavailable(this.#way);
+    const late = this.parts.callers.refuseIfUnavailable(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
     const accept = headers.get("Accept");
@@ -131,11 +121,11 @@ export class Endpoint {
     if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
     const forward = caller.info?.forward;
     if (typeof forward === "function") return this.#forward(caller, forward);
-    const exchange = new Exchange(caller, accepts, this.#exchanges);
+    const exchange = new Exchange(caller, accepts, this.parts);
     return new Promise((respond) => {
-      const outlet = { parts: this.#exchanges, respond };
+      const outlet = { parts: this.parts, respond };
       if (method !== "POST") return this.#attachOrDetach(exchange, method, outlet);
-      this.#bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
+      this.parts.bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
     });
   }
 
@@ -190,7 +180,7 @@ export class Endpoint {
   // Yield to the event loop between parsing and running a large message, because each of these two steps may take
   // several milliseconds, and small requests must be served between the steps.
   async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
-    const { turns } = this.#bodies;
+    const { turns } = this.parts.bodies;
     await turns.pause();
     try {
       return this.#era.accept(message, exchange);

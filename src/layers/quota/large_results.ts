@@ -8,8 +8,7 @@ import type { Content } from "../../core/protocol/types.ts";
 import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import { readCaller } from "../../server/call/reads.ts";
-import type { HandlerInfo, LayerCall } from "../../server/engine/layers.ts";
-import type { Handler } from "../../server/visibility/feature.ts";
+import type { HandlerInfo, Steps } from "../../server/engine/layers.ts";
 import { isContent, toText } from "../../server/handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
@@ -21,19 +20,16 @@ export interface LargeResultsOptions {
   readonly keepBytes?: number;
 }
 
-export interface LargeResults {
-  /** The resource that serves the linked pages, for `onLarge: "link"`. */
-  readonly handlers?: readonly Handler[];
-  /** Returns a smaller result that replaces a large result, or `undefined` if the result is not too large. */
-  fit(result: Result, call: LayerCall): Result | undefined | Promise<Result>;
-}
-
 /**
- * Reads the options for the large results of a handler. Returns `undefined` if the options set no limit.
+ * Reads the options for the large results of a handler. Returns the step that replaces a large result, and the resource
+ * that serves the linked pages, for `onLarge: "link"`. Returns nothing if the options set no limit.
  *
  * @throws {TypeError} if `onLarge` or `resultBytes` is not valid for the handler.
  */
-export function readLargeResults(options: LargeResultsOptions, handler: HandlerInfo): LargeResults | undefined {
+export function readLargeResults(
+  options: LargeResultsOptions,
+  handler: HandlerInfo,
+): Pick<Steps<unknown, unknown, undefined>, "handlers" | "result"> | undefined {
   const { resultBytes, onLarge = "refuse" } = options;
   if (resultBytes === undefined || resultBytes === Infinity) return;
   const { key: place, kind, hasOutput } = handler;
@@ -52,7 +48,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
   const keeper = onLarge === "link" && isOne ? new Keeper(handler, { ...options, resultBytes }) : undefined;
   return {
     handlers: keeper && [keeper.handler],
-    fit(result, { ctx, reachLimit }) {
+    result(result, { ctx, reachLimit }) {
       const size = toSize(JSON.stringify(result));
       if (size <= resultBytes) return;
       reachLimit("handler.resultBytes");

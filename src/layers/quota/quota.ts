@@ -131,15 +131,13 @@ export function quota(options: QuotaOptions): Layer {
     const slot = isCompletion ? slots.completion : slots.call;
     const counted = isCompletion ? `completion ${named}` : ` ${named}`;
     const open: Open = (core) => core.state.slot(slot, () => new Counters(options, core, counted));
-    const large = isCompletion ? undefined : readLargeResults(options, handler);
     const hasPlaces = toConcurrency(options) !== undefined;
     return {
       name: "quota",
       timeoutMs,
       limit: rate || hasPlaces ? (call) => limit(call, open) : undefined,
       enter: rate && shared || hasPlaces ? (entry, next) => enter(entry, next, open) : undefined,
-      result: large?.fit,
-      handlers: large?.handlers,
+      ...isCompletion ? undefined : readLargeResults(options, handler),
     };
   });
 }

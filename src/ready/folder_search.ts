@@ -84,7 +84,6 @@ export class SearchQueue {
   readonly #waiting = new FairQueue<WaitingSearch>();
   readonly #running = new Set<unknown>();
   /** Number of running and waiting searches, by client. */
-  readonly #counts = new Map<unknown, number>();
 
   /**
    * Runs a search after the earlier searches of the same client.
@@ -92,10 +91,10 @@ export class SearchQueue {
    * @throws {ToolError} if too many searches of the client are waiting.
    */
   async run<T>(client: unknown, search: () => Promise<T>): Promise<T> {
-    if (this.#count(client) > MAX_WAITING) {
+    const own = this.#waiting.count(client) + Number(this.#running.has(client));
+    if (own > MAX_WAITING) {
       throw new ToolError("Cannot search: too many searches are waiting; try again later");
     }
-    this.#counts.set(client, this.#count(client) + 1);
     await new Promise<void>((start) => {
       this.#waiting.add(client, { client, start });
       this.#startNext();
@@ -104,15 +103,8 @@ export class SearchQueue {
       return await search();
     } finally {
       this.#running.delete(client);
-      const left = this.#count(client) - 1;
-      if (left) this.#counts.set(client, left);
-      else this.#counts.delete(client);
       this.#startNext();
     }
-  }
-
-  #count(client: unknown): number {
-    return this.#counts.get(client) ?? 0;
   }
 
   #startNext(): void {

@@ -13,6 +13,11 @@ export class FairQueue<T> {
     return !this.#items.size;
   }
 
+  /** Returns the number of items of a client. */
+  count(client: unknown): number {
+    return this.#items.get(client)?.size ?? 0;
+  }
+
   /** Adds an item behind the client's other items. */
   add(client: unknown, item: T): void {
     const own = this.#items.get(client);

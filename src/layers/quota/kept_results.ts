@@ -249,10 +249,7 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-interface Found {
-  readonly principal?: string;
-  readonly caller?: string;
-  readonly count: number;
+interface Found extends Omit<SharedPages, "v" | "pages"> {
   readonly page?: Page;
 }
 

@@ -350,7 +350,7 @@ behaviour("references and alternatives in a schema follow the new names", async 
     type: "object",
     properties: { a: { type: "string" }, same: { $ref: "#/properties/a" }, hidden: { type: "number" } },
     required: ["a", "hidden"],
-    dependentRequired: { a: ["same"], hidden: ["a"] },
+    dependentRequired: { a: ["same", "hidden"], same: ["a"], hidden: ["a"] },
     anyOf: [{ required: ["a"] }, { properties: { b: { type: "string" } }, required: ["hidden"] }],
     minProperties: 1,
   };
@@ -363,7 +363,7 @@ behaviour("references and alternatives in a schema follow the new names", async 
     type: "object",
     properties: { x: { type: "string" }, same: { $ref: "#/$defs/a" } },
     required: ["x"],
-    dependentRequired: { x: ["same"] },
+    dependentRequired: { x: ["same"], same: ["x"] },
     anyOf: [{ required: ["x"] }, { properties: { y: { type: "string" } }, required: [] }],
     $defs: { a: { type: "string" } },
   });

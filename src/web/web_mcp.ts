@@ -6,8 +6,8 @@ import { sha256 } from "../core/kit/sha256.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Route, RouteInfo } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
-import { checkCaller } from "../server/transports/http/access.ts";
-import { type Refusal, refuseInText } from "../server/transports/http/refusals.ts";
+import { type AccessRefusal, checkCaller } from "../server/transports/http/access.ts";
+import { refuseInText } from "../server/transports/http/refusals.ts";
 import { script } from "./script.ts";
 
 /** Options of {@linkcode webMcp}. */
@@ -63,8 +63,8 @@ export function webMcp(options: WebMcpOptions = {}): Route {
       const { core } = servers[0][INTERNALS].engine;
       const refusals = servers.map((server) => check(server, request, info));
       if (!refusals.includes(undefined)) {
-        const refusal = refusals[0] as Refusal; // Not undefined, because of the check above.
-        return refuseInText(core, { ...refusal, message: refusal.message.replace("request", "script") }, SOURCE);
+        const refusal = refusals[0] as AccessRefusal; // Not undefined, because of the check above.
+        return refuseInText(core, { ...refusal, message: `Cannot serve the script: ${refusal.state}` }, SOURCE);
       }
       const origin = request.headers.get("origin");
       const headers = new Headers(HEADERS);
@@ -96,7 +96,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-function check(server: Server, request: Request, { info }: RouteInfo): Refusal | undefined {
+function check(server: Server, request: Request, { info }: RouteInfo): AccessRefusal | undefined {
   return checkCaller(request, info, server[INTERNALS].http.endpoint.options);
 }
 

@@ -60,8 +60,14 @@ export interface CallerOptions {
   readonly isSimple?: boolean;
 }
 
-function forbid(state: string, reason: "host" | "origin", status: number = 403): Refusal {
-  return { status, message: toMessage(state), reason };
+/** The refusal of a host or an origin. */
+export interface AccessRefusal extends Refusal {
+  /** The end of the message, for endpoints with a message of their own. */
+  readonly state: string;
+}
+
+function forbid(state: string, reason: "host" | "origin", status: number = 403): AccessRefusal {
+  return { status, state, message: toMessage(state), reason };
 }
 
 function toRemedy({ name }: Authority): string {
@@ -81,7 +87,7 @@ export function checkCaller(
   info: ConnectionInfo | undefined,
   options: AccessOptions,
   { isSimple = false }: CallerOptions = {},
-): Refusal | undefined {
+): AccessRefusal | undefined {
   const { headers } = request;
   // HTTP/2 has no Host header, but the runtime puts the host into the URL.
   const host = headers.get("host") ?? hostOf(request.url);

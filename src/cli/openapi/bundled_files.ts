@@ -3,7 +3,7 @@
  */
 import { isObject } from "../../core/kit/json.ts";
 import { decodePercent } from "../../core/kit/url_text.ts";
-import { isUnavailable, Folder } from "../../ready/files/confined_folder.ts";
+import { Folder, isUnavailable } from "../../ready/files/confined_folder.ts";
 import { isAbsolute, joinPath, toAbsolutePath, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import { checkJson } from "../../ready/openapi/json_copy.ts";
 import { MAX_DOCUMENT_BYTES, parseDocument } from "../config/api_document.ts";

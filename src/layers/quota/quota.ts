@@ -192,6 +192,10 @@ class Counters {
     if (concurrency) this.places = new Places(concurrency, name);
   }
 
+  /**
+   * Whether a relay that has come here passes the call on. The relay has a slot, counts towards the rate, and cannot be
+   * called back. Notes that the call has come here.
+   */
   isRelayed(call: Call): boolean {
     const isRelayed = listRelays(call).some(({ params }) => this.#noted.has(params));
     this.#noted.add(call.params);

@@ -83,8 +83,6 @@ interface WaitingSearch {
 export class SearchQueue {
   readonly #waiting = new FairQueue<WaitingSearch>();
   readonly #running = new Set<unknown>();
-  /** Number of running and waiting searches, by client. */
-
   /**
    * Runs a search after the earlier searches of the same client.
    *

@@ -148,7 +148,7 @@ function limit(limited: LayerCall, open: Open): void {
   const call = toCall(limited.ctx, "check a quota");
   const core = toCore(call);
   const counters = open(core);
-  if (counters.isRelayed(call)) return;
+  if (counters.note(call)) return;
   const { places, buckets } = counters;
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
   places?.check(call, limited);
@@ -159,7 +159,7 @@ function limit(limited: LayerCall, open: Open): void {
 function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
   const call = toCall(entry.ctx, "enter a quota");
   const counters = open(toCore(call));
-  if (counters.isRelayed(call)) return next();
+  if (counters.note(call)) return next();
   const { places, sharedRate } = counters;
   const start = () => places ? places.run(call, entry, next) : next();
   return sharedRate ? countShared(sharedRate, entry, call).then(start) : start();
@@ -193,10 +193,10 @@ class Counters {
   }
 
   /**
-   * Whether a relay that has come here passes the call on. The relay has a slot, counts towards the rate, and cannot be
-   * called back. Notes that the call has come here.
+   * Notes that a call has come here. Returns whether a relay that has come here before passes it on: the relay has a slot,
+   * counts towards the rate, and cannot be called back.
    */
-  isRelayed(call: Call): boolean {
+  note(call: Call): boolean {
     const isRelayed = listRelays(call).some(({ params }) => this.#noted.has(params));
     this.#noted.add(call.params);
     return isRelayed;

@@ -102,6 +102,16 @@ Deno.test("a redirect, an HTML page or an endless response is refused as metadat
   }
 });
 
+Deno.test("metadata of up to 512 KiB is read, and larger metadata is refused", async () => {
+  for (const [length, expected] of [[500_000, 200], [524_288, 503]] as const) {
+    await using issuer = await TestIssuer.start();
+    issuer.metadata = { filler: "x".repeat(length) };
+    const server = protect([issuer]);
+    assertEquals((await callWith(server, await issuer.sign())).status, expected);
+    await server.close();
+  }
+});
+
 Deno.test("keys are loaded again when a token names an unknown key, and removed keys are no longer accepted", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();

@@ -119,6 +119,18 @@ Deno.test("a token with a lifetime of one second is replaced after its expiry", 
   assertEquals([await use(bed, create()), bed.forms.length], ["Hello!", 2]);
 });
 
+Deno.test("a token of another type than Bearer and DPoP is refused, except from an identity provider", async () => {
+  await using bed = new Bed({ token: (right) => ({ ...right, token_type: "N_A" }) });
+  const { issuer, fetch } = bed;
+  for (
+    const auth of [
+      clientCredentials({ client: { id: "a", secret: "b", issuer }, fetch }),
+      workloadIdentity({ assertion: () => "jwt-1", issuer, fetch }),
+    ]
+  ) await assertRejects(() => use(bed, auth), Error, "token_type");
+  assertEquals(bed.forms.length, 2);
+});
+
 Deno.test("the client does not request tokens endlessly if each token has already expired when it is issued", async () => {
   let issued = 0;
   await using bed = new Bed({

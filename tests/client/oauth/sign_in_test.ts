@@ -654,7 +654,8 @@ Deno.test("all connections share one renewal request, and the renewal can return
       );
       assertEquals(bed.forms.filter(({ grant_type }) => grant_type === "refresh_token").length, round);
     }
-    assertEquals([bed.visits.length, bed.forms.at(-1)?.resource], [1, bed.server]);
+    const { resource, scope } = bed.forms.at(-1) ?? {};
+    assertEquals([bed.visits.length, resource, scope], [1, bed.server, undefined]);
     checkSecrets(bed);
   }
 });

@@ -2,8 +2,7 @@
  * Sends requests to authorization servers, with a timeout and a maximum size for responses.
  */
 import { isObject, parseJson } from "../../core/kit/json.ts";
-import { readText } from "../../core/kit/body_pieces.ts";
-import { deadline } from "../../core/kit/deadline.ts";
+import { readText, type TextResponse } from "../../core/kit/body_pieces.ts";
 
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;
@@ -23,23 +22,10 @@ const TEXT = {
   toError: () => new Error(`the response is longer than ${MAX_BYTES} bytes`),
 };
 
-export interface TextResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-}
-
 /** Does not follow redirects, because a redirect could lead to any server. */
 export async function sendText(send: Send, url: string, init: RequestInit): Promise<TextResponse> {
   const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
-  const exchange = async () => {
-    const response = await send(url, { ...init, signal, redirect: "manual" });
-    const { status, headers } = response;
-    return { status, headers, text: await readText(response, TEXT) };
-  };
-  // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests to this
-  // server may wait for the response.
-  return await deadline(exchange(), { signal });
+  return await readText(send(url, { ...init, signal, redirect: "manual" }), { ...TEXT, signal });
 }
 
 export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {

@@ -98,9 +98,9 @@ async function exchange<T>(
   const options: RequestOptions = {
     [allowInsecureRequests]: true,
     async [customFetch](url, init) {
-      const { text, ...head } = await sendText(send, url, init);
-      status = head.status;
-      return toOAuthResponse({ ...head, text });
+      const response = await sendText(send, url, init);
+      status = response.status;
+      return toOAuthResponse(response);
     },
   };
   try {

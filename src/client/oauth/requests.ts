@@ -2,8 +2,7 @@
  * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
  * limits the destinations, and the duration and size of responses.
  */
-import { readText } from "../../core/kit/body_pieces.ts";
-import { deadline } from "../../core/kit/deadline.ts";
+import { readText, type TextResponse } from "../../core/kit/body_pieces.ts";
 import { isObject, parseJson } from "../../core/kit/json.ts";
 import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
@@ -64,7 +63,7 @@ export class Requests {
     );
     if (status >= 500) throw new SignInError(`Cannot read ${url.href}: the status is ${status}; try again later`);
     const json = status === 200 ? parseJson(text) : undefined;
-    return isObject(json) && !Array.isArray(json) ? json : undefined;
+    return isObject(json) ? json : undefined;
   }
 
   /**
@@ -94,23 +93,20 @@ export class Requests {
     };
   }
 
-  async #exchange(url: URL, send: (signal: AbortSignal) => Promise<Response>, outer: AbortSignal) {
+  async #exchange(
+    url: URL,
+    send: (signal: AbortSignal) => Promise<Response>,
+    signal: AbortSignal,
+  ): Promise<TextResponse> {
     const late = new AbortController();
-    const signal = AbortSignal.any([outer, late.signal]);
-    const exchange = async () => {
-      const response = await send(signal);
-      const { status, headers } = response;
-      const toError = () => new SignInError(`Cannot read ${url.href}: the response is longer than ${MAX_BYTES} bytes`);
-      return { status, headers, text: await readText(response, { maxBytes: MAX_BYTES, toError }) };
-    };
+    const toError = () => new SignInError(`Cannot read ${url.href}: the response is longer than ${MAX_BYTES} bytes`);
     const onTimeout = () => {
       const state = `Cannot reach ${url.href}: no response within ${TIMEOUT_MS / 1000} s; try again later`;
       late.abort(new SignInError(state));
       throw late.signal.reason;
     };
-    // Stop waiting when the signal aborts, because a `fetch` that ignores the signal would block every request that
-    // waits for a token.
-    return await deadline(exchange(), { ms: TIMEOUT_MS, onTimeout, signal: outer });
+    const limits = { maxBytes: MAX_BYTES, toError, ms: TIMEOUT_MS, onTimeout, signal };
+    return await readText(send(AbortSignal.any([signal, late.signal])), limits);
   }
 }
 

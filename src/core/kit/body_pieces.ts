@@ -1,6 +1,7 @@
 /**
  * Reads bodies piece by piece.
  */
+import { deadline, type DeadlineOptions } from "./deadline.ts";
 
 /**
  * Yields the pieces of a body, and cancels the body if the loop ends early. Use it instead of iterating over the stream,
@@ -22,18 +23,31 @@ export async function* readPieces<T>(body: ReadableStream<T> | null): AsyncGener
   }
 }
 
-/** Returns a body as text. Throws the error that `toError` returns if the body is longer than `maxBytes`. */
-export async function readText(
-  { body }: Response,
-  { maxBytes, toError }: { readonly maxBytes: number; readonly toError: () => Error },
-): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const piece of readPieces(body)) {
-    bytes += piece.byteLength;
-    if (bytes > maxBytes) throw toError();
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text + decoder.decode();
+export interface TextResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+export type TextLimits = DeadlineOptions<never> & { readonly maxBytes: number; readonly toError: () => Error };
+
+/**
+ * Waits for a response, and reads its body as text. Throws the error that `toError` returns if the body is longer than
+ * `maxBytes`. Stops waiting at the deadline, because a custom `fetch` may ignore its signal, and other requests may wait
+ * for the response.
+ */
+export async function readText(sending: Promise<Response>, limits: TextLimits): Promise<TextResponse> {
+  const read = async () => {
+    const { status, headers, body } = await sending;
+    const decoder = new TextDecoder();
+    let text = "";
+    let bytes = 0;
+    for await (const piece of readPieces(body)) {
+      bytes += piece.byteLength;
+      if (bytes > limits.maxBytes) throw limits.toError();
+      text += decoder.decode(piece, { stream: true });
+    }
+    return { status, headers, text: text + decoder.decode() };
+  };
+  return await deadline(read(), limits);
 }

@@ -1,6 +1,7 @@
 /**
  * Converts responses of authorization servers that report errors in another way than OAuth requires.
  */
+import type { TextResponse } from "./body_pieces.ts";
 import { isObject, parseJson } from "./json.ts";
 
 /** Members that only successful responses contain: of a token, of an introspection and of a registration. */
@@ -14,9 +15,7 @@ const RESULTS = ["access_token", "active", "client_id"];
  *
  * @see RFC 6749, section 5.2
  */
-export function toOAuthResponse(
-  { status, headers, text }: { readonly status: number; readonly headers: Headers; readonly text: string },
-): Response {
+export function toOAuthResponse({ status, headers, text }: TextResponse): Response {
   if (status >= 500 || !hasOnlyError(text)) {
     return new Response([204, 205, 304].includes(status) ? null : text, { status, headers });
   }

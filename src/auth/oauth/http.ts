@@ -2,6 +2,7 @@
  * Sends requests to authorization servers, with a timeout and a maximum size for responses.
  */
 import { isObject, parseJson } from "../../core/kit/json.ts";
+import { isLoopback } from "../../core/kit/loopback_host.ts";
 import { readText, type TextResponse } from "../../core/kit/body_pieces.ts";
 
 /** Sends a request, like the global `fetch`. */
@@ -40,9 +41,5 @@ export async function sendJson(send: Send, url: string, init: RequestInit): Prom
 export function readSecureUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || url.username || url.password || url.href.includes("#")) return;
-  return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url) ? url : undefined;
-}
-
-export function isLoopback({ hostname }: URL): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+  return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url.hostname) ? url : undefined;
 }

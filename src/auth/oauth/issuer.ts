@@ -4,7 +4,8 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
-import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
+import { isLoopback } from "../../core/kit/loopback_host.ts";
+import { readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
 import { Loaded } from "./loaded.ts";
 import { hideCredentials } from "../../core/kit/url_text.ts";
 import { quote } from "../../core/protocol/errors.ts";
@@ -72,7 +73,7 @@ export class Issuer {
 
   #readEndpoint(text: unknown): string | undefined {
     const url = readSecureUrl(text);
-    return url && (url.protocol === "https:" || isLoopback(this.#url)) ? url.href : undefined;
+    return url && (url.protocol === "https:" || isLoopback(this.#url.hostname)) ? url.href : undefined;
   }
 
   async #loadKeys(now: number): Promise<IssuerKeys> {

@@ -14,6 +14,7 @@ import {
   validateAuthResponse,
 } from "oauth4webapi";
 import { deadline } from "../../core/kit/deadline.ts";
+import { isLoopback } from "../../core/kit/loopback_host.ts";
 import { sha256 } from "../../core/kit/sha256.ts";
 import { startTimer } from "../../core/kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
@@ -27,7 +28,6 @@ import {
   registersItself,
   toAuthentication,
 } from "./registration.ts";
-import { isThisMachine } from "./requests.ts";
 import type { SignInAttempt, SignInPage, UserAgent } from "./user_agent.ts";
 import { toDuration } from "../../core/kit/duration.ts";
 
@@ -200,7 +200,7 @@ export async function prepare(
 /** Parses the redirect URI. Throws if it would send a code over http, except to a loopback address. */
 export function readRedirectUri(redirectUri: string, server: string): URL {
   const url = URL.parse(redirectUri);
-  if (url && (url.protocol !== "http:" || isThisMachine(url))) return url;
+  if (url && (url.protocol !== "http:" || isLoopback(url.hostname))) return url;
   const state = `the redirectUri of the user agent is ${
     toShown(redirectUri)
   }, which is not an https URL or an http URL on loopback; change the redirectUri`;

@@ -4,6 +4,7 @@
  */
 import { readText, type TextResponse } from "../../core/kit/body_pieces.ts";
 import { isObject, parseJson } from "../../core/kit/json.ts";
+import { isLoopback } from "../../core/kit/loopback_host.ts";
 import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
@@ -40,7 +41,9 @@ export class Requests {
     const refuse = (state: string) =>
       new SignInError(`Cannot sign in to ${this.#server.href}: ${name} ${toShown(text)} ${state}`);
     if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) throw refuse("is not an https URL");
-    if (url.protocol === "http:" && !isThisMachine(url)) throw refuse("uses http; tokens must be sent over https");
+    if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+      throw refuse("uses http; tokens must be sent over https");
+    }
     if (isPrivateHost(url.hostname) && !isPrivateHost(this.#server.hostname)) {
       throw refuse("is in a private network; a public server must not use private addresses");
     }
@@ -108,8 +111,4 @@ export class Requests {
     const limits = { maxBytes: MAX_BYTES, toError, ms: TIMEOUT_MS, onTimeout, signal };
     return await readText(send(AbortSignal.any([signal, late.signal])), limits);
   }
-}
-
-export function isThisMachine({ hostname }: URL): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

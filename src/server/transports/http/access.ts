@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  */
+import { isLoopback } from "../../../core/kit/loopback_host.ts";
 import { quote } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { findDeno } from "../../../core/runtime.ts";
@@ -92,8 +93,8 @@ export function checkCaller(
   // HTTP/2 has no Host header, but the runtime puts the host into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return forbid(`the Host header ${quote(host)} is not a valid host`, "host", 400);
-  const known = isLoopbackName(authority.name) || isListed(authority, options);
+  if (!authority) return { status: 400, state: `the Host header ${quote(host)} is not a valid host`, reason: "host" };
+  const known = isLoopback(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return forbid(`host ${quote(host)} is not allowed; ${toRemedy(authority)}`, "host");
   }
@@ -153,13 +154,13 @@ const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
-  return !!authority && isLoopbackName(authority.name);
+  return !!authority && isLoopback(authority.name);
 }
 
 /** Tests whether a Host header is allowed for every caller. Such a header need not be checked again. */
 export function isKnownHost(host: string, options: AccessOptions): boolean {
   const authority = parseAuthority(host);
-  return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
+  return !!authority && (isLoopback(authority.name) || isListed(authority, options));
 }
 
 /**
@@ -237,17 +238,13 @@ function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean 
 
 // Allow https origins for requests over http, because a proxy may terminate TLS in front of the server.
 function isSameOrigin(origin: string, { name, host }: Authority, url: string): boolean {
-  const schemes = isLoopbackName(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
+  const schemes = isLoopback(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
 }
 
 /** Tests whether a host is an IP address. An attacker cannot make an IP address resolve to another machine. */
 function isAddress(name: string): boolean {
   return name.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
-}
-
-function isLoopbackName(name: string): boolean {
-  return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
 }
 
 // Treat a request whose address is unknown as local, except on platforms that only run deployed servers.

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
+import { listMetadataUrls } from "../../core/kit/issuer_metadata.ts";
 import { isLoopback } from "../../core/kit/loopback_host.ts";
 import { readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
 import { Loaded } from "./loaded.ts";
@@ -55,7 +56,7 @@ export class Issuer {
   async #loadMetadata(): Promise<IssuerMetadata> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     let state = "";
-    for (const url of toMetadataUrls(this.#url)) {
+    for (const url of listMetadataUrls(this.#url)) {
       const { status, json } = await sendJson(this.#send, url, { signal });
       if (status !== 200) state ||= `${url} responded with status ${status}`;
       // Check the issuer in the metadata, because the metadata of another issuer must not provide keys for this issuer.
@@ -93,13 +94,4 @@ export class Issuer {
 
 function isKeySet(json: object): json is JSONWebKeySet {
   return "keys" in json && Array.isArray(json.keys);
-}
-
-/** Lists the possible URLs of an issuer's metadata, in the order that the specification requires. */
-function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
-  const path = pathname.replace(/\/$/, "");
-  const urls = ["oauth-authorization-server", "openid-configuration"].map((name) =>
-    `${origin}/.well-known/${name}${path}`
-  );
-  return path ? [...urls, `${origin}${path}/.well-known/openid-configuration`] : urls;
 }

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
 import type { Params } from "../../client/client.ts";
+import { listMetadataUrls } from "../../core/kit/issuer_metadata.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
 import { findRefusal, isSecure } from "./named_url.ts";
@@ -174,13 +175,7 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
       "list a host that clients can reach in authorization_servers, or run doctor in the server's own network",
     );
   }
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, "");
-  const found = await findFirst(endpoint, [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    ...path ? [`${origin}${path}/.well-known/openid-configuration`] : [],
-  ]);
+  const found = await findFirst(endpoint, listMetadataUrls(new URL(issuer)));
   if (!found) {
     return check.problem(
       `${issuer} has no metadata at a well-known URL`,

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
 import type { AuthorizationServer } from "oauth4webapi";
+import { listMetadataUrls } from "../../core/kit/issuer_metadata.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { isBelow, isSameResource } from "../url_scope.ts";
 import type { Requests } from "./requests.ts";
@@ -142,31 +143,20 @@ function chooseIssuer(servers: unknown, { server, issuer }: DiscoveryOptions): s
   throw refuse(server, `the client is registered at ${issuer}, but the server requires a token from ${named}`);
 }
 
-/** Returns the URLs at which an issuer may publish its metadata, in the order that the specification requires. */
-function listPlaces(issuer: URL): readonly URL[] {
-  const path = issuer.pathname.replace(/\/$/, "");
-  const places = [
-    `/.well-known/oauth-authorization-server${path}`,
-    `/.well-known/openid-configuration${path}`,
-    ...path ? [`${path}/.well-known/openid-configuration`] : [],
-  ];
-  return places.map((place) => new URL(place, issuer));
-}
-
 /** Returns `undefined` if the authorization server does not publish metadata. */
 async function readServerMetadata(
   url: URL,
   issuer: string,
   { requests, server, signal }: DiscoveryOptions,
 ): Promise<AuthorizationServer | undefined> {
-  for (const place of listPlaces(url)) {
-    const found = await requests.readDocument(place, signal);
+  for (const place of listMetadataUrls(url)) {
+    const found = await requests.readDocument(new URL(place), signal);
     if (!found) continue;
     // Compare the issuers as text, because another spelling could be the issuer of another authorization server.
     if (found.issuer !== issuer) {
       throw refuse(
         server,
-        `the metadata at ${place.href} belongs to ${toShown(found.issuer)}, not to ${toShown(issuer)}`,
+        `the metadata at ${place} belongs to ${toShown(found.issuer)}, not to ${toShown(issuer)}`,
       );
     }
     return { ...found, issuer };

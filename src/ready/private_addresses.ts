@@ -1,28 +1,14 @@
 /**
  * Distinguishes public IP addresses from loopback, private and reserved addresses.
  */
+import { PRIVATE_NETWORKS } from "../core/kit/private_networks.ts";
 import { type AddressList, findProcess, type NetModule } from "../core/runtime.ts";
 
 /**
- * IPv4 networks that are not public. IPv6 addresses that contain an address of these networks are not public either:
- * mapped addresses, translated addresses (64:ff9b::/96) and tunneled addresses (2002::/16).
+ * IPv6 addresses that contain an address of these IPv4 networks are not public either: mapped addresses, translated
+ * addresses (64:ff9b::/96) and tunneled addresses (2002::/16).
  */
-const PRIVATE = [
-  "0.0.0.0/8", // this network
-  "10.0.0.0/8", // private
-  "100.64.0.0/10", // carrier-grade NAT
-  "127.0.0.0/8", // loopback
-  "169.254.0.0/16", // link-local; cloud metadata services
-  "172.16.0.0/12", // private
-  "192.0.0.0/24", // protocol assignments
-  "192.0.2.0/24", // documentation
-  "192.88.99.0/24", // 6to4 relays
-  "192.168.0.0/16", // private
-  "198.18.0.0/15", // benchmarks
-  "198.51.100.0/24", // documentation
-  "203.0.113.0/24", // documentation
-  "224.0.0.0/3", // multicast, reserved and broadcast
-];
+const PRIVATE = [...PRIVATE_NETWORKS, "192.88.99.0/24"]; // 6to4 relays
 
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 /** Networks within `PUBLIC_V6` that are reserved for documentation and protocol assignments. */

@@ -1,21 +1,4 @@
-/**
- * Ranges of IPv4 addresses that are not public: the first three bytes of the address, and the prefix length in bits.
- */
-const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [
-  [0, 0, 0, 8], // this network
-  [10, 0, 0, 8],
-  [100, 64, 0, 10], // carrier-grade NAT
-  [127, 0, 0, 8], // loopback
-  [169, 254, 0, 16], // link-local, metadata services of clouds
-  [172, 16, 0, 12],
-  [192, 0, 0, 24], // protocol assignments
-  [192, 0, 2, 24], // documentation
-  [192, 168, 0, 16],
-  [198, 18, 0, 15], // benchmarks
-  [198, 51, 100, 24], // documentation
-  [203, 0, 113, 24], // documentation
-  [224, 0, 0, 3], // multicast and reserved
-];
+import { PRIVATE_NETWORKS } from "../../core/kit/private_networks.ts";
 
 const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\.arpa)$/;
 
@@ -29,17 +12,18 @@ const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/\.$/, "");
   if (host.startsWith("[")) return !isPublicV6(host);
-  const bytes = /^(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(host)?.slice(1).map(Number);
-  return bytes ? PRIVATE_RANGES.some((range) => isIn(range, bytes)) : PRIVATE_NAMES.test(host);
+  const isV4 = /^(\d+\.){3}\d+$/.test(host);
+  return isV4 ? PRIVATE_NETWORKS.some((network) => isIn(network, host)) : PRIVATE_NAMES.test(host);
 }
 
-function isIn([a, b, c, bits]: readonly [number, number, number, number], bytes: readonly number[]): boolean {
-  const size = 2 ** (32 - bits);
-  return Math.floor(toNumber(bytes) / size) === Math.floor(toNumber([a, b, c, 0]) / size);
+function isIn(network: string, address: string): boolean {
+  const [start, bits] = network.split("/");
+  const size = 2 ** (32 - Number(bits));
+  return Math.floor(toNumber(address) / size) === Math.floor(toNumber(start) / size);
 }
 
-function toNumber(bytes: readonly number[]): number {
-  return bytes.reduce((sum, byte) => sum * 256 + byte, 0);
+function toNumber(address: string): number {
+  return address.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
 }
 
 /**

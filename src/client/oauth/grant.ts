@@ -2,11 +2,18 @@
  * The interface of grants, which obtain tokens from an authorization server, and the function that sends a token
  * request.
  */
-import { type AuthorizationServer, type DPoPHandle, isDPoPNonceError, type TokenEndpointResponse } from "oauth4webapi";
+import {
+  type AuthorizationServer,
+  type DPoPHandle,
+  genericTokenEndpointRequest,
+  isDPoPNonceError,
+  processGenericTokenEndpointResponse,
+  type TokenEndpointResponse,
+} from "oauth4webapi";
 import { type Refusal, SignInError, toReason, toRefusal } from "./errors.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
 import type { ProofKey } from "./proof_key.ts";
-import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
+import { type ClientAuthentication, type TokenRequestOptions, toRequestOptions } from "./registration.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 import { explain } from "../shown.ts";
@@ -57,6 +64,37 @@ export class TokenRefusedError extends SignInError {
   }
 }
 
+type TokenContext = Pick<GrantContext, "authorizationServer" | "key" | "requests" | "resource" | "signal">;
+
+/** A client, as it authenticates at the authorization server of a token request. */
+export interface Party {
+  readonly info: { readonly client_id: string };
+  readonly authentication: ClientAuthentication;
+}
+
+export interface GrantRequest extends Party {
+  readonly type: string;
+  /** The parameters of the grant, to which the resource and the scopes are added. */
+  readonly params?: Readonly<Record<string, string>>;
+  /** Token types to accept in addition to `bearer` and `dpop`. */
+  readonly otherTypes?: readonly string[];
+}
+
+/** Sends the token request of any grant except an authorization code, like {@linkcode requestToken}. */
+export async function requestGrant(
+  context: TokenContext & Partial<Pick<GrantContext, "scopes">>,
+  { info, authentication, type, params, otherTypes = [] }: GrantRequest,
+): Promise<TokenEndpointResponse> {
+  const { authorizationServer, scopes } = context;
+  const recognizedTokenTypes = Object.fromEntries(otherTypes.map((type) => [type, () => {}]));
+  return await requestToken(context, async (options) => {
+    const scope: Record<string, string> = scopes?.length ? { scope: scopes.join(" ") } : {};
+    const all = { ...options.additionalParameters, ...params, ...scope };
+    const response = await genericTokenEndpointRequest(authorizationServer, info, authentication, type, all, options);
+    return await processGenericTokenEndpointResponse(authorizationServer, info, response, { recognizedTokenTypes });
+  });
+}
+
 /**
  * Sends a token request. If the authorization server requires a nonce in the proof, sends the request again with the
  * nonce.
@@ -65,7 +103,7 @@ export class TokenRefusedError extends SignInError {
  * @throws {SignInError} if the authorization server cannot be reached, or if its response is invalid.
  */
 export async function requestToken(
-  context: Pick<GrantContext, "authorizationServer" | "key" | "requests" | "resource" | "signal">,
+  context: TokenContext,
   request: (
     options: TokenRequestOptions & { additionalParameters: Record<string, string>; DPoP?: DPoPHandle },
   ) => Promise<TokenEndpointResponse>,

@@ -3,21 +3,11 @@
  * on a platform.
  */
 import { importJWK } from "jose";
-import {
-  type AuthorizationServer,
-  clientCredentialsGrantRequest,
-  genericTokenEndpointRequest,
-  PrivateKeyJwt,
-  processClientCredentialsResponse,
-  processGenericTokenEndpointResponse,
-  type TokenEndpointResponse,
-} from "oauth4webapi";
+import { type AuthorizationServer, PrivateKeyJwt, type TokenEndpointResponse } from "oauth4webapi";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { SignInError } from "./errors.ts";
-import { type Grant, type GrantContext, requestToken, TokenRefusedError } from "./grant.ts";
-import type { RegisteredClient } from "./held_tokens.ts";
+import { type Grant, type GrantContext, type Party, requestGrant, TokenRefusedError } from "./grant.ts";
 import { checkIssuer, type ClientAuthentication, toAuthentication, toKnown } from "./registration.ts";
-import type { TokenRequestOptions } from "./registration.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
 import { TokenSources } from "./token_sources.ts";
 
@@ -113,12 +103,7 @@ export function clientCredentials(options: ClientCredentialsOptions): SignIn {
     );
   }
   return new TokenSources(
-    toGrant(client, async (context, { as, info, authentication }) =>
-      await requestToken(context, async (options) => {
-        const params = toScope(context, options.additionalParameters);
-        const response = await clientCredentialsGrantRequest(as, info, authentication, params, options);
-        return await processClientCredentialsResponse(as, info, response);
-      })),
+    toGrant(client, (context, party) => requestGrant(context, { ...party, type: "client_credentials" })),
     options,
   );
 }
@@ -198,12 +183,6 @@ function checkFunction(action: string, value: unknown, name: string): void {
   if (typeof value !== "function") throw new TypeError(`Cannot ${action}: ${name} is not a function`);
 }
 
-interface Party {
-  readonly as: AuthorizationServer;
-  readonly info: { readonly client_id: string };
-  readonly authentication: ClientAuthentication;
-}
-
 function toGrant(
   client: ProgramClient,
   request: (context: GrantContext, party: Party) => Promise<TokenEndpointResponse>,
@@ -213,18 +192,17 @@ function toGrant(
     clientId: client.id,
     isInteractive: false,
     async obtain(context) {
-      const { party, known } = await toParty(client, context.authorizationServer);
-      return { client: known, response: await request(context, party) };
+      const { authorizationServer: as } = context;
+      return { client: toKnown(client, as), response: await request(context, await toParty(client, as)) };
     },
   };
 }
 
-async function toParty(client: ProgramClient, as: AuthorizationServer) {
-  const known: RegisteredClient = toKnown(client, as);
+async function toParty(client: ProgramClient, as: AuthorizationServer): Promise<Party> {
   // If a workload has no client, only the assertion identifies the workload.
-  if (!client.id) return { known, party: { as, info: { client_id: "none" }, authentication: () => {} } };
-  const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(known);
-  return { known, party: { as, info: { client_id: client.id }, authentication } };
+  if (!client.id) return { info: { client_id: "none" }, authentication: () => {} };
+  const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(toKnown(client, as));
+  return { info: { client_id: client.id }, authentication };
 }
 
 async function toKeyAuthentication(jwk: ClientKey): Promise<ClientAuthentication> {
@@ -236,7 +214,7 @@ async function toKeyAuthentication(jwk: ClientKey): Promise<ClientAuthentication
 }
 
 async function exchangeAssertion(context: GrantContext, party: Party, assertion: string) {
-  return await exchange(context, party, JWT_BEARER, { assertion });
+  return await requestGrant(context, { ...party, type: JWT_BEARER, params: { assertion } });
 }
 
 async function exchangeIdToken(
@@ -244,7 +222,8 @@ async function exchangeIdToken(
   { tokenEndpoint, client }: EnterpriseSignInOptions["identityProvider"],
   idToken: string,
 ): Promise<string> {
-  const { party } = await toParty(client, { issuer: new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint });
+  const authorizationServer = { issuer: new URL(tokenEndpoint).origin, token_endpoint: tokenEndpoint };
+  const party = await toParty(client, authorizationServer);
   const params = {
     requested_token_type: ID_JAG,
     audience: context.authorizationServer.issuer,
@@ -252,33 +231,11 @@ async function exchangeIdToken(
     subject_token_type: ID_TOKEN,
   };
   // Do not bind the assertion to the key, because the assertion is not an access token.
-  const exchanging = { ...context, requests: context.requests.toChosen(tokenEndpoint), key: undefined };
-  const response = await exchange(exchanging, party, TOKEN_EXCHANGE, params, ["n_a"]);
+  const requests = context.requests.toChosen(tokenEndpoint);
+  const exchanging = { ...context, authorizationServer, requests, key: undefined };
+  const response = await requestGrant(exchanging, { ...party, type: TOKEN_EXCHANGE, params, otherTypes: ["n_a"] });
   if (response.issued_token_type === ID_JAG) return response.access_token;
   throw new SignInError(
     `Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} returned a token of another type; an ID-JAG is required`,
   );
-}
-
-async function exchange(
-  context: GrantContext,
-  { as, info, authentication }: Party,
-  grantType: string,
-  params: Readonly<Record<string, string>>,
-  otherTypes: readonly string[] = [],
-): Promise<TokenEndpointResponse> {
-  const recognizedTokenTypes = Object.fromEntries(otherTypes.map((type) => [type, () => {}]));
-  return await requestToken({ ...context, authorizationServer: as }, async (
-    options: TokenRequestOptions & {
-      readonly additionalParameters: Record<string, string>;
-    },
-  ) => {
-    const all = toScope(context, { ...options.additionalParameters, ...params });
-    const response = await genericTokenEndpointRequest(as, info, authentication, grantType, all, options);
-    return await processGenericTokenEndpointResponse(as, info, response, { recognizedTokenTypes });
-  });
-}
-
-function toScope({ scopes }: GrantContext, params: Record<string, string>): Record<string, string> {
-  return scopes.length ? { ...params, scope: scopes.join(" ") } : params;
 }

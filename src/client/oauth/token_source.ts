@@ -2,11 +2,11 @@
  * Supplies the tokens for one server. Reads stored tokens, renews tokens, and obtains new tokens.
  */
 import type { JWK } from "jose";
-import { processRefreshTokenResponse, refreshTokenGrantRequest, type TokenEndpointResponse } from "oauth4webapi";
+import type { TokenEndpointResponse } from "oauth4webapi";
 import type { AuthChallenge, AuthRequest, BoundToken } from "../client_auth.ts";
 import { discover, type Discovered, toScopes } from "./discovery.ts";
 import { SignInError, toShown } from "./errors.ts";
-import { type Grant, type Granted, requestToken, TokenRefusedError } from "./grant.ts";
+import { type Grant, type Granted, requestGrant, TokenRefusedError } from "./grant.ts";
 import { type HeldTokens, readTokens, type RegisteredClient, writeTokens } from "./held_tokens.ts";
 import { toTokenKey } from "../../core/kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
@@ -240,15 +240,12 @@ export class TokenSource {
     const { authorizationServer } = found;
     // Send a refresh token only to the authorization server that has issued it, and only for the same resource.
     if (authorizationServer.issuer !== issuer || found.resource !== resource) return;
-    const info = { client_id: client.id };
     const key = held.key && await this.#readKey(held.key);
     const context = { authorizationServer, key, requests: this.#requests, resource, signal };
     try {
-      const response = await requestToken(context, async (options) => {
-        const authentication = toAuthentication(client);
-        const sent = await refreshTokenGrantRequest(authorizationServer, info, authentication, refreshToken, options);
-        return await processRefreshTokenResponse(authorizationServer, info, sent);
-      });
+      const party = { info: { client_id: client.id }, authentication: toAuthentication(client) };
+      const params = { refresh_token: refreshToken };
+      const response = await requestGrant(context, { ...party, type: "refresh_token", params });
       const renewed = toHeld({ client, response }, { issuer, resource, requested, key, metadataUrl });
       return {
         ...renewed,

@@ -2,7 +2,7 @@
  * The formats of stored values: tokens and client registrations.
  */
 import type { JWK } from "jose";
-import { isObject } from "../../core/kit/json.ts";
+import { isObject, parseJson } from "../../core/kit/json.ts";
 
 /** A client and its credentials at an authorization server. */
 export interface RegisteredClient {
@@ -49,7 +49,7 @@ export function writeTokens(tokens: HeldTokens): string {
 
 /** Returns `undefined` if the value has another format, so that the user signs in again. */
 export function readTokens(text: string | undefined): HeldTokens | undefined {
-  const value = parse(text);
+  const value = parseJson(text ?? "");
   if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
   const { v: _, ...tokens } = value;
   return tokens;
@@ -76,7 +76,7 @@ export function writeRegistration({ client, redirectUri, scopes }: Registration)
 
 /** Returns `undefined` if the value has another format. */
 export function readRegistration(text: string | undefined): Registration | undefined {
-  const value = parse(text);
+  const value = parseJson(text ?? "");
   if (!isObject(value) || value.v !== VERSION) return;
   const { id, secret, method, redirectUri, scopes } = value;
   if (typeof id !== "string" || !isMethod(method) || typeof redirectUri !== "string") return;
@@ -87,12 +87,4 @@ export function readRegistration(text: string | undefined): Registration | undef
 
 export function isMethod(value: unknown): value is ClientMethod {
   return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
-}
-
-function parse(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

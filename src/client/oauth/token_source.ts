@@ -7,7 +7,7 @@ import type { AuthChallenge, AuthRequest, BoundToken } from "../client_auth.ts";
 import { discover, type Discovered, toScopes } from "./discovery.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { type Grant, type Granted, requestGrant, TokenRefusedError } from "./grant.ts";
-import { type HeldTokens, readTokens, type RegisteredClient, writeTokens } from "./held_tokens.ts";
+import { type HeldTokens, readTokens, writeTokens } from "./held_tokens.ts";
 import { toTokenKey } from "../../core/kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
 import { RegistrationError, toAuthentication } from "./registration.ts";
@@ -293,29 +293,16 @@ function isNew({ issuedAt }: HeldTokens): boolean {
 /** The latest time that a `Date` can represent, because JSON cannot represent an infinite time. */
 const LAST_MS = 8.64e15;
 
-interface TokenInfo {
-  readonly issuer: string;
-  readonly resource: string;
-  readonly requested: readonly string[];
+interface TokenInfo extends Pick<HeldTokens, "issuer" | "resource" | "requested" | "metadataUrl"> {
   readonly key?: ProofKey;
-  readonly metadataUrl?: string;
 }
 
-function toHeld(
-  { client, response }: Granted,
-  { issuer, resource, requested, key, metadataUrl }: TokenInfo,
-): HeldTokens {
+function toHeld({ client, response }: Granted, { key, ...info }: TokenInfo): HeldTokens {
   const { access_token: token, refresh_token: refreshToken, expires_in: seconds } = response;
   const issuedAt = Date.now();
-  const expiry = seconds === undefined ? {} : { expiresAt: Math.min(issuedAt + seconds * 1000, LAST_MS) };
-  const known: RegisteredClient = client;
-  return {
-    ...{ issuer, resource, client: known, requested, scopes: toGranted(response, requested), token, issuedAt },
-    ...expiry,
-    ...refreshToken === undefined ? {} : { refreshToken },
-    ...key ? { key: key.jwk } : {},
-    ...metadataUrl === undefined ? {} : { metadataUrl },
-  };
+  const expiresAt = seconds === undefined ? undefined : Math.min(issuedAt + seconds * 1000, LAST_MS);
+  const scopes = toGranted(response, info.requested);
+  return { ...info, client, scopes, token, refreshToken, issuedAt, expiresAt, key: key?.jwk };
 }
 
 /** If the response contains no scopes, the requested scopes were granted. */

@@ -18,7 +18,7 @@ import {
 import { SignInError, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
 import type { ClientIdentityOptions, KnownClient } from "./registration.ts";
-import { isMetadataUrl, METADATA_URL_STATE, SIGN_IN_MS } from "./sign_in.ts";
+import { checkIdentity, SIGN_IN_MS } from "./sign_in.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
 import { TokenSources } from "./token_sources.ts";
 import type { SignInPage } from "./user_agent.ts";
@@ -57,12 +57,8 @@ export interface PageSignIn extends SignIn {
 }
 
 /** A sign-in that has begun, and that the page completes when the user returns. */
-interface PendingSignIn extends SentToPage {
-  readonly server: string;
+interface PendingSignIn extends SentToPage, Pick<GrantContext, "server" | "resource" | "scopes" | "metadataUrl"> {
   readonly issuer: string;
-  readonly resource: string;
-  readonly scopes: readonly string[];
-  readonly metadataUrl?: string;
 }
 
 /** A pending sign-in, and the address at which the user came back. */
@@ -119,7 +115,7 @@ export function pageSignIn(options: PageSignInOptions): PageSignIn {
   if (!page) {
     throw new TypeError(`Cannot ${action}: this program is not a web page; use signIn() with a userAgent instead`);
   }
-  const { redirectUri, client, clientMetadataUrl, open = ({ url }) => page.location.assign(url) } = options;
+  const { redirectUri, client, open = ({ url }) => page.location.assign(url) } = options;
   const { origin } = page.location;
   if (URL.parse(redirectUri)?.origin !== origin || redirectUri.includes("#")) {
     throw new TypeError(
@@ -127,12 +123,9 @@ export function pageSignIn(options: PageSignInOptions): PageSignIn {
         `write a URL such as ${origin}/callback`,
     );
   }
-  if (client && typeof client.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a string`);
+  checkIdentity(action, options);
   if (client?.issuer !== undefined && !URL.canParse(client.issuer)) {
     throw new TypeError(`Cannot ${action}: client.issuer is not a URL`);
-  }
-  if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {
-    throw new TypeError(`Cannot ${action}: ${METADATA_URL_STATE}`);
   }
   return new PageTokens(new PageGrant(page, { ...options, open }), options);
 }

@@ -48,25 +48,23 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
  */
 export function signIn(options: SignInOptions): SignIn {
   checkOptions("use signIn()", options, OPTIONS);
-  const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl, client } = options;
+  const { userAgent, signInMs = SIGN_IN_MS, client } = options;
   if (typeof userAgent !== "function") {
     throw new TypeError("Cannot use signIn(): userAgent is not a function; pass a user agent such as loopback()");
   }
-  if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a string");
+  checkIdentity("use signIn()", options);
   if (client && (client.secret ?? client.issuer) !== undefined) {
     checkIssuer("use signIn()", "client.issuer", client.issuer);
   }
   if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs must be a number of milliseconds above 0");
-  if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {
-    throw new TypeError(`Cannot use signIn(): ${METADATA_URL_STATE}`);
-  }
   return new TokenSources(codeGrant({ ...options, signInMs }), options, signInMs);
 }
 
-/** The error if {@linkcode isMetadataUrl} returns `false`. */
-export const METADATA_URL_STATE = "clientMetadataUrl is not an https URL with a path";
-
-export function isMetadataUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return url?.protocol === "https:" && url.pathname !== "/" && !url.hash && !url.username;
+/** @throws {TypeError} if the id of the client is not a string, or the URL of its document is not a valid client id. */
+export function checkIdentity(action: string, { client, clientMetadataUrl }: ClientIdentityOptions): void {
+  if (client && typeof client.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a string`);
+  if (clientMetadataUrl === undefined) return;
+  const { protocol, pathname, hash, username } = URL.parse(clientMetadataUrl) ?? {};
+  if (protocol === "https:" && pathname !== "/" && !hash && !username) return;
+  throw new TypeError(`Cannot ${action}: clientMetadataUrl is not an https URL with a path`);
 }

@@ -11,20 +11,12 @@ import { type HeldTokens, readTokens, writeTokens } from "./held_tokens.ts";
 import { toTokenKey } from "../../core/kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
 import { RegistrationError, toAuthentication } from "./registration.ts";
-import { type Fetch, Requests } from "./requests.ts";
+import { Requests } from "./requests.ts";
 import { hideSecrets } from "./sent_secrets.ts";
-import type { TokenStore } from "./token_store.ts";
+import type { TokenOptions } from "./token_options.ts";
 
-export interface SourceOptions {
+export interface SourceOptions extends Required<Omit<TokenOptions, "resource">>, Pick<TokenOptions, "resource"> {
   readonly grant: Grant;
-  readonly store: TokenStore;
-  readonly fetch: Fetch;
-  /** Requested in addition to the scopes that the server requires. */
-  readonly scopes: readonly string[];
-  /** Whether to bind tokens to a key even if the server does not require bound tokens. */
-  readonly dpop: boolean;
-  /** A resource that contains a server, and that the user has named. */
-  readonly resource?: string;
 }
 
 interface DiscoveryInfo {

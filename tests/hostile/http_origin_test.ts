@@ -201,6 +201,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     "[::]",
     "localhost.",
     "localhost.evil.example",
+    "128.0.0.1",
     "127.0.0.1.nip.io",
     "xn--localhost",
   ].map((host) => ({ name: `the Host ${host} is not loopback`, headers: { host }, ...refused })),

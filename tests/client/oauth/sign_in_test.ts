@@ -214,6 +214,12 @@ Deno.test("the client requests metadata URLs in the order of the specification",
   }
 });
 
+Deno.test("hostile: an issuer whose path begins with a host sends the client to no other host", async () => {
+  await using bed = new Bed({ issuer: "https://login.example.com//10.0.0.1", metadata: () => undefined });
+  await assertRejects(() => use(bed), Error);
+  assertEquals(bed.seen.filter(({ url }) => new URL(url).hostname === "10.0.0.1"), []);
+});
+
 Deno.test("without a metadata URL in the challenge, the client tries the path and then the root", async () => {
   await using bed = new Bed({
     challenge: () => "Bearer",

@@ -13,7 +13,7 @@ import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { toCall, toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";
-import { gate, until } from "../support/behaviour.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
 import { openOn, wrapEngine } from "../support/engines.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -40,6 +40,10 @@ interface Instance extends AsyncDisposable {
   waiting: number;
   /** Lets all commands continue. */
   finish(): void;
+  /** Number of requests for `hold/later` whose first operation is done. */
+  begun: number;
+  /** Lets requests for `hold/later` start their second operation. */
+  goOn(): void;
   /** The states of the store that were reported to the observer. */
   readonly states: string[];
   /** The limits that clients have reached, as reported to the observer. */
@@ -54,9 +58,10 @@ interface Options extends BoundOptions {
 
 function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {}): Instance {
   const { pass, open: finish } = gate();
+  const { pass: later, open: goOn } = gate();
   const states: string[] = [];
   const reached = new Set<string>();
-  const instance = { waiting: 0, finish, states, reached };
+  const instance = { waiting: 0, begun: 0, finish, goOn, states, reached };
   const connect = async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ args: [key], run }) => {
       if (!String(key).includes(HOLD)) return await run();
@@ -83,6 +88,28 @@ function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {
         run: async (_params, ctx, server) => {
           // The second operation of a request is not refused.
           for (let i = 0; i < 2; i++) await server?.store?.by(ctx).get(HOLD + crypto.randomUUID());
+          return {};
+        },
+      },
+      "hold/later": {
+        run: async (_params, ctx, server) => {
+          await server?.store?.by(ctx).get("first");
+          instance.begun++;
+          await later;
+          await server?.store?.by(ctx).get("second");
+          return {};
+        },
+      },
+      "hold/again": {
+        run: async (_params, ctx, server) => {
+          const get = async () => await server?.store?.by(ctx).get("key");
+          await get().catch(get);
+          return {};
+        },
+      },
+      "hold/lease": {
+        run: async (_params, ctx, server) => {
+          await server?.store?.by(ctx).lease.isHeld("unknown");
           return {};
         },
       },
@@ -153,6 +180,7 @@ function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {
     store,
     async [Symbol.asyncDispose]() {
       finish();
+      goOn();
       await server.close();
     },
   });
@@ -282,6 +310,26 @@ Deno.test("a client has 32 store operations in progress and 64 that wait; furthe
   assertEquals(a.states, []);
 });
 
+Deno.test("a request that has used the store is not refused if its client uses up its share in the meantime", async () => {
+  await using a = startInstance(memoryStore());
+  const eve = new Caller("eve");
+  const begun = eve.method(a, "hold/later");
+  await until(() => a.begun === 1, "the first operation of the request");
+  const filling = await fillShare(eve, a);
+  assertRefused(await eve.method(a, "hold/later"));
+  // A request that was refused has not used the store.
+  const again = eve.method(a, "hold/again");
+  a.goOn();
+  // The operation now waits, although there is no room for further requests.
+  await turn();
+  const { pots } = a.server[INTERNALS].engine.accounts;
+  assertEquals(pots.get("store.waiting")?.used, 64);
+  a.finish();
+  assertEquals((await begun).status, 200);
+  assertRefused(await again);
+  for (const each of filling) assertEquals((await each).status, 200);
+});
+
 Deno.test("if several clients have used up all slots of a store, a client that uses few resources gets a slot, and the others take turns", async () => {
   // Each client has two slots, and room for four operations that wait.
   await using a = startInstance(memoryStore(), { store: { operations: 16 } });
@@ -345,7 +393,7 @@ Deno.test("each request that needs the store is refused if its client has used u
   for (const method of ["tasks/get", "tasks/cancel"]) assertRefused(await ada.method(b, method, { taskId }));
   assertRefused(await ada.method(b, "tasks/update", { taskId, inputResponses: {} }));
   assertRefused(await ada.ask(b, toListen({ taskIds: [taskId] }, META)));
-  assertRefused(await ada.method(b, "hold/one"));
+  for (const method of ["hold/one", "hold/lease"]) assertRefused(await ada.method(b, method));
   const proven = toCall("tail");
   proven.headers.set("x-proof", "p1");
   assertRefused(await ada.ask(b, proven));

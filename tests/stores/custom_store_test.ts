@@ -364,6 +364,28 @@ Deno.test("if an operation of a synchronous engine fails, the store retries it, 
   await store.close();
 });
 
+Deno.test("an entry whose response was lost is appended only once, also by a synchronous engine", async () => {
+  for (const isSync of [true, false]) {
+    const lose = <T>(value: T): T => {
+      if (left-- > 0) throw new Error("the response was lost");
+      return value;
+    };
+    let left = 2;
+    const engine = await spoil((engine) => ({
+      append(...args) {
+        const id = engine.append(...args);
+        return isSync ? lose(id) : Promise.resolve(id).then(lose);
+      },
+    }));
+    const store = customStore(engine);
+    assertEquals(await store.append("log", "a", { ttlMs: 60_000, max: 10 }), 1);
+    assertEquals(await store.append("log", "b", { ttlMs: 60_000, max: 10 }), 2);
+    const { entries } = await store.read("log", { limit: 10 });
+    assertEquals(entries.map(({ value }) => value), ["a", "b"]);
+    await store.close();
+  }
+});
+
 Deno.test("a connect function that throws is called again", async () => {
   let made = 0;
   const memory = memoryStore();

@@ -135,6 +135,9 @@ Deno.test("an entry of a log is absent in another log, and as a value", async ()
   const [{ key }] = await look(shared);
   await shared.set(key, credit, { ttlMs });
   assertEquals(await part.get("credit"), undefined);
+  // The name of a log is not the key of a value either.
+  for (const [log, text] of logs) await shared.set(log, text, { ttlMs });
+  assertEquals(await part.list("", { limit: 10 }), []);
   await close();
 });
 

@@ -52,11 +52,12 @@ interface Instance extends AsyncDisposable {
 
 interface Options extends BoundOptions {
   readonly leaseMs?: number;
+  readonly pending?: number;
   /** The clock of the store. */
   readonly clock?: FakeClock;
 }
 
-function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {}): Instance {
+function startInstance(shared: Store, { leaseMs, pending, clock, ...bounds }: Options = {}): Instance {
   const { pass, open: finish } = gate();
   const { pass: later, open: goOn } = gate();
   const states: string[] = [];
@@ -70,7 +71,7 @@ function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {
       instance.waiting--;
       return await run();
     });
-  const storeOptions = { timeoutMs: 60_000, leaseMs };
+  const storeOptions = { timeoutMs: 60_000, leaseMs, pending };
   const store = clock ? openOn(clock, connect, storeOptions) : customStore(connect, storeOptions);
   const count = (name: string) => runs[name] = (runs[name] ?? 0) + 1;
   const hold = extension({
@@ -328,6 +329,23 @@ Deno.test("a request that has used the store is not refused if its client uses u
   assertEquals((await begun).status, 200);
   assertRefused(await again);
   for (const each of filling) assertEquals((await each).status, 200);
+});
+
+Deno.test("if a store has too many operations, a new request is refused, and a request that has used the store fails", async () => {
+  // Two of the eight operations are reserved for the process.
+  await using a = startInstance(memoryStore(), { pending: 8 });
+  const eve = new Caller("eve");
+  const begun = eve.method(a, "hold/later");
+  await until(() => a.begun === 1, "the first operation of the request");
+  const filling = Array.from({ length: 6 }, () => a.store.get(HOLD + crypto.randomUUID()));
+  await until(() => a.waiting === 6, "the operations in progress");
+  assertRefused(await eve.method(a, "hold/one"));
+  a.goOn();
+  // A refusal would tell the client that nothing has happened.
+  assertEquals((await begun).code, -32603);
+  a.finish();
+  await Promise.all(filling);
+  assertEquals((await eve.method(a, "hold/later")).status, 200);
 });
 
 Deno.test("if several clients have used up all slots of a store, a client that uses few resources gets a slot, and the others take turns", async () => {

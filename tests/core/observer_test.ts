@@ -104,6 +104,32 @@ behaviour(
   },
 );
 
+behaviour("the time in the queue of the server counts as waiting time of the call", async (connect) => {
+  const { observer, heard } = recorder(["call"]);
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  let runs = 0;
+  const work = tool({
+    name: "work",
+    async run() {
+      runs++;
+      await pass;
+      return "done";
+    },
+  });
+  const limits = testLimits({ calls: { running: 1, waiting: 8 } });
+  const { client, server } = await connect({ clock, handlers: [work], observer, limits });
+  const first = client.callTool("work");
+  await until(() => runs === 1, "the first call runs");
+  const second = client.callTool("work");
+  await until(() => server.stats().waiting === 1, "the second call waits");
+  await clock.advance(120);
+  open();
+  await Promise.all([first, second]);
+  const calls: CallEvent[] = only(heard, "call").filter(({ subject }) => subject === "work");
+  assertEquals(calls.map(({ waitedMs, durationMs }) => [waitedMs, durationMs]), [[0, 120], [120, 120]]);
+}, { perInstance: "limits" });
+
 behaviour("the end event of a cancelled call contains the reason", async (connect, { transport }) => {
   const { observer, heard } = recorder(["start", "call", "limit"]);
   const options = { handlers, observer, limits: { calls: { timeoutMs: 60_000, closeMs: 30 } } };

@@ -156,6 +156,28 @@ behaviour("a limit that waits does not skip the next limit", async (connect) => 
   assertEquals(asked, ["slow", "strict"]);
 });
 
+behaviour("if a call times out while a limit waits, the next limit does not count it", async (connect) => {
+  const { pass, open } = gate();
+  const counted: string[] = [];
+  const slow = layer(() => ({
+    name: "slow",
+    async limit() {
+      await pass;
+      counted.push("slow");
+    },
+  }));
+  const next = layer(() => ({ name: "next", limit: () => void counted.push("next") }));
+  const { client } = await connect({
+    handlers: [tool({ name: "work", use: [slow, next], run: () => "done" })],
+    limits: testLimits({ calls: { timeoutMs: 20 } }),
+  });
+  await assertRejects(() => client.callTool("work"));
+  open();
+  await until(() => counted.length > 0, "the first limit has ended");
+  await turn();
+  assertEquals(counted, ["slow"]);
+}, { perInstance: "limits" });
+
 Deno.test("calls that wait for limit hold a slot, and a call that gets no slot is refused", async () => {
   const { pass, open } = gate();
   let asked = 0;

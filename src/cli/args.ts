@@ -68,6 +68,15 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
 /** The short forms of options. */
 const SHORT = new Map([["-h", "--help"], ["-A", "--allow-all"]]);
 
+/** @throws {UsageError} if there is a second operand. `limit` says what the command takes. */
+export function rejectSecond(
+  [first, second]: readonly string[],
+  { verb, limit }: { readonly verb: string; readonly limit: string },
+): void {
+  if (second === undefined) return;
+  throw new UsageError(`Cannot ${verb} ${first} and ${second}: ${limit}; remove one of the two`);
+}
+
 /** @throws {UsageError} if there are arguments after `--`, because the command `name` would ignore them. */
 export function rejectRest({ rest }: Args, name: string): void {
   if (!rest) return;

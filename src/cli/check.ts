@@ -5,7 +5,7 @@ import { toState } from "../core/kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";
 import { type HandlerSteps, listHeaderParams, listSteps, listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../core/kit/printable.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import type { Handler } from "../library.ts";
 import type { Api, ServedOperation } from "../ready/openapi/openapi.ts";
 import type { Command } from "./command.ts";
@@ -50,12 +50,8 @@ export const check: Command = {
 
 async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
-  const [named, extra] = operands;
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot check ${named} and ${extra}: check takes one target; remove one of the two`,
-    );
-  }
+  const [named] = operands;
+  rejectSecond(operands, { verb: "check", limit: "check takes one target" });
   rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {

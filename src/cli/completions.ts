@@ -2,7 +2,7 @@
  * `mcp completions`: prints a script that completes the arguments of this program in a shell.
  */
 import { NAME } from "./version.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import type { Command, Completion, Option } from "./command.ts";
 import { UsageError } from "./cli_error.ts";
 
@@ -28,15 +28,11 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
 }
 
 function printScript(args: Args, commands: readonly Command[]): void {
-  const { operands: [shell, extra], flags: { name = "mcp" } } = args;
+  const { operands: [shell], flags: { name = "mcp" } } = args;
   rejectRest(args, "completions");
   const names = Object.keys(shells).join(", ");
   if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot print completions for ${shell} and ${extra}: the command takes one shell; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "print completions for", limit: "the command takes one shell" });
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
   if (!toScript) {
     throw new UsageError(`Cannot print completions for ${shell}: it is not supported; write one of ${names}`);

@@ -4,7 +4,7 @@
  */
 import { toPrintableJson } from "../core/kit/printable.ts";
 import { listStores } from "../host.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
 import { connect } from "../client/client.ts";
@@ -64,17 +64,13 @@ export const doctor: Command = {
 };
 
 async function diagnose(args: Args): Promise<number> {
-  const { operands: [url, extra], flags, all, rest } = args;
+  const { operands: [url], flags, all, rest } = args;
   if ("store" in flags) return await diagnoseStores(args);
   if (rest) {
     throw new UsageError("Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL");
   }
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot examine ${url} and ${extra}: doctor examines one server; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "examine", limit: "doctor examines one server" });
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
     throw new UsageError(
@@ -141,14 +137,10 @@ async function isProtected(
 }
 
 async function diagnoseStores(args: Args): Promise<number> {
-  const { operands: [target, extra], flags } = args;
+  const { operands: [target], flags } = args;
   rejectRest(args, "doctor --store");
   if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot examine ${target} and ${extra}: doctor examines one file; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "examine", limit: "doctor examines one file" });
   if (/^https?:/i.test(target)) {
     throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
   }

@@ -2,7 +2,7 @@
  * `mcp install`: adds a server to the configuration of a client.
  */
 import { toPrintableLine } from "../core/kit/printable.ts";
-import { type Args, rejectRest, toList } from "./args.ts";
+import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
@@ -104,16 +104,12 @@ export const install: Command = {
 };
 
 async function installTarget(args: Args): Promise<void> {
-  const { operands: [target, extra], flags } = args;
+  const { operands: [target], flags } = args;
   rejectRest(args, "install");
   if (target === undefined) {
     throw new UsageError("Cannot install a server: no server is named; name a file, a config file, a folder or a URL");
   }
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot install ${target} and ${extra}: install takes one target; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "install", limit: "install takes one target" });
   if ("force" in flags && flags.name === undefined) {
     throw new UsageError(
       "Cannot use --force without --name: the name that the server reports would decide which entry is replaced; " +

@@ -2,7 +2,7 @@
  * `mcp new`: creates the files of a server, including a test.
  */
 import { NAME } from "./version.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
 import { findCommonJsPackage, SET_MODULE_TYPE } from "./module_type.ts";
 import { isInstalled } from "./own_entries.ts";
@@ -31,16 +31,12 @@ export const create: Command = {
 };
 
 async function createFiles(args: Args): Promise<void> {
-  const { operands: [name, extra], flags } = args;
+  const { operands: [name], flags } = args;
   rejectRest(args, "new");
   if (name === undefined) {
     throw new UsageError("Cannot create a server: no name is given; write a name, such as weather");
   }
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot create ${name} and ${extra}: new creates one server; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "create", limit: "new creates one server" });
   if (!SERVER_NAME.test(name)) {
     const stem = name.replace(/\.[cm]?[jt]s$/, "");
     const remedy = stem !== name && SERVER_NAME.test(stem)

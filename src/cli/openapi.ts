@@ -1,7 +1,7 @@
 /**
  * `mcp openapi`: lists the operations of an OpenAPI document, and writes a server for them.
  */
-import { type Args, rejectRest, toList } from "./args.ts";
+import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
 import type { Command } from "./command.ts";
 import { clients } from "./install/clients.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -63,16 +63,12 @@ export const openapi: Command = {
 };
 
 async function readApi(args: Args): Promise<void> {
-  const { operands: [document, extra], flags, all } = args;
+  const { operands: [document], flags, all } = args;
   rejectRest(args, "openapi");
   if (document === undefined) {
     throw new UsageError("Cannot read an OpenAPI document: no document is named; name a file or a URL");
   }
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot read ${document} and ${extra}: openapi takes one document; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "read", limit: "openapi takes one document" });
   if ("json" in flags && "write" in flags) {
     throw new UsageError("Cannot use --json with --write: --json only prints the operations; remove one of the two");
   }

@@ -7,7 +7,7 @@ import { isObject } from "../core/kit/json.ts";
 import { toPrintable } from "../core/kit/printable.ts";
 import type { Implementation, Server } from "../library.ts";
 import type { Params } from "../client/client.ts";
-import { type Args, rejectRest } from "./args.ts";
+import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";
@@ -75,13 +75,9 @@ export const pack: Command = {
 };
 
 async function packServer(args: Args): Promise<void> {
-  const { operands: [named, extra], flags, all } = args;
+  const { operands: [named], flags, all } = args;
   rejectRest(args, "pack");
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot pack ${named} and ${extra}: pack takes one server; remove one of the two`,
-    );
-  }
+  rejectSecond(args.operands, { verb: "pack", limit: "pack takes one server" });
   const target = named ?? await findTarget();
   const path = await findFile(target);
   const settings = readSettings(all.ask ?? []);

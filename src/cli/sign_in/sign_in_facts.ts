@@ -2,22 +2,20 @@
  * Formats the facts about a sign-in for several commands, and reads the server URL from their operands.
  */
 import type { SignInInfo } from "../../client/oauth/oauth.ts";
+import { rejectSecond } from "../args.ts";
 import { UsageError } from "../cli_error.ts";
 import { terminalWidth } from "../client/terminal_output.ts";
 import { toLine, toTable } from "../client/terminal_text.ts";
 
 /** @throws {UsageError} unless the only operand is a URL. */
-export function readServerUrl([url, extra]: readonly string[], verb: string): string {
+export function readServerUrl(operands: readonly string[], verb: string): string {
+  const [url] = operands;
   if (url === undefined) {
     throw new UsageError(
       `Cannot ${verb} a server: no URL is given; write the server's URL, such as https://mcp.example.com/mcp`,
     );
   }
-  if (extra !== undefined) {
-    throw new UsageError(
-      `Cannot ${verb} ${url} and ${extra}: the command takes one URL; remove one of the two`,
-    );
-  }
+  rejectSecond(operands, { verb, limit: "the command takes one URL" });
   if (/^https?:/i.test(url) && URL.canParse(url)) return url;
   throw new UsageError(
     `Cannot ${verb} ${url}: it is not a URL; name the URL of a server, because only servers over HTTP have tokens`,

@@ -1,12 +1,16 @@
 // Adding an entry to a TOML or YAML file preserves the rest of the text.
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { parse as parseJsonc } from "jsonc-parser";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
 import { CliError } from "../../src/cli/cli_error.ts";
+import { clients } from "../../src/cli/install/clients.ts";
+import { prepareChange, writeChange } from "../../src/cli/install/config_file.ts";
 import { setEntry as setJsonc } from "../../src/cli/install/jsonc_edit.ts";
 import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
 import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
+import { withFolder } from "../support/folder.ts";
 import { sentence } from "../support/messages.ts";
 
 const entry = { command: "deno", args: ["run", 'a "b"', "c\\d"], env: { KEY: "[mcp_servers.x]" } };
@@ -136,3 +140,19 @@ for (
     assertThrows(() => yaml(text), CliError, sentence("f.yaml"));
   });
 }
+
+Deno.test("a file is not changed while another program holds its lock, and each backup gets a free name", async () => {
+  await withFolder({ "mcp.json": "{}" }, async (folder) => {
+    const file = `${folder}/mcp.json`;
+    const add = async (name: string) => {
+      const destination = { client: clients[0], file, isShared: false };
+      return await writeChange(await prepareChange(destination, { name, entry, mayReplace: false }));
+    };
+    writeFileSync(`${file}.lock`, "");
+    const { message } = await assertRejects(() => add("a"), CliError);
+    assertEquals(message, sentence(`${file}.lock`));
+    rmSync(`${file}.lock`);
+    assertEquals([await add("a"), await add("b"), await add("c")], [`${file}.bak`, `${file}.2.bak`, `${file}.3.bak`]);
+    assertEquals(readdirSync(folder).sort(), ["mcp.json", "mcp.json.2.bak", "mcp.json.3.bak", "mcp.json.bak"]);
+  });
+});

@@ -37,16 +37,12 @@ async function runBridge(args: Args): Promise<number> {
   }
   guardConsole();
   const headers = readHeaders(args.all.header);
-  const stop = new AbortController();
-  let exitCode = 0;
-  platform.onSignal((code) => {
-    exitCode = code;
-    stop.abort();
-  });
-  const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal: stop.signal };
+  const stop = platform.abortOnSignal();
+  const { signal } = stop.controller;
+  const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal };
   // Sign in even without a terminal: the client starts the bridge without a terminal, and the sign-in needs only a
   // browser.
   const auth = createAuth(args, headers, { isForced: true });
   await bridgeLines(lines, { url, headers, auth, onWarning: (text) => reportLine(toLine(text, 2000)) });
-  return exitCode;
+  return stop.exitCode;
 }

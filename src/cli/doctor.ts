@@ -81,15 +81,15 @@ async function diagnose(args: Args): Promise<number> {
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examination.ts");
-  const stop = stopOnSignal();
-  const token = await findToken(args, url, headers, stop.signal);
+  const { stop, signal } = stopOnSignal();
+  const token = await findToken(args, url, headers, signal);
   const findings = await examine({
     url: new URL(url).href,
     headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
     origin,
     timeoutMs,
     heartbeatMs,
-    signal: stop.signal,
+    signal,
     lookUp: platform.lookUp,
   });
   console.log("json" in flags ? toJson({ url }, findings) : toReport(findings));
@@ -158,11 +158,11 @@ async function diagnoseStores(args: Args): Promise<number> {
       );
     }
     const { examineStore } = await import("./doctor/store_checks.ts");
-    const stop = stopOnSignal();
+    const { stop, signal } = stopOnSignal();
     const findings: Finding[] = [];
     for (const used of stores) {
       const suffix = stores.length > 1 ? ` (${used.names.join(", ")})` : "";
-      for (const found of await examineStore(used, stop.signal)) {
+      for (const found of await examineStore(used, signal)) {
         findings.push({ ...found, check: found.check + suffix });
       }
     }
@@ -173,26 +173,16 @@ async function diagnoseStores(args: Args): Promise<number> {
   }
 }
 
-/** The signal that stops an examination on Ctrl-C, and the exit code. */
-interface Stop {
-  readonly signal: AbortSignal;
-  /** The exit code after Ctrl-C. 0 if the examination was not stopped. */
-  readonly code: number;
+function stopOnSignal() {
+  const stop = platform.abortOnSignal();
+  const { signal } = stop.controller;
+  const notice = "Stopping after the current test. Press Ctrl-C again to stop immediately.";
+  signal.addEventListener("abort", () => console.error(notice));
+  return { stop, signal };
 }
 
-function stopOnSignal(): Stop {
-  const controller = new AbortController();
-  const stop = { signal: controller.signal, code: 0 };
-  platform.onSignal((code) => {
-    stop.code = code;
-    console.error("Stopping after the current test. Press Ctrl-C again to stop immediately.");
-    controller.abort();
-  });
-  return stop;
-}
-
-function toExitCode(findings: readonly Finding[], { code }: Stop): number {
-  return code || (findings.some(({ level }) => level === "problem") ? 1 : 0);
+function toExitCode(findings: readonly Finding[], { exitCode }: { readonly exitCode: number }): number {
+  return exitCode || (findings.some(({ level }) => level === "problem") ? 1 : 0);
 }
 
 function refuseUrl(url: string | undefined): UsageError {

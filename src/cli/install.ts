@@ -3,6 +3,7 @@
  */
 import { toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
+import { suggestName } from "./client/name_lookup.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
 import { clients, type InstallClient } from "./install/clients.ts";
@@ -14,7 +15,6 @@ import { importModule } from "./lazy_modules.ts";
 import { toFolder, toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../core/kit/suggestions.ts";
 
 /** Maximum length of an entry's name, in characters. */
 const MAX_NAME = 64;
@@ -174,10 +174,7 @@ function findClient(target: string, named: string | undefined): InstallClient {
   const found = clients.find(({ name }) => name === named);
   if (found) return found;
   const state = named === undefined ? "no client is named" : `there is no client ${named}`;
-  const suggestion = named === undefined ? undefined : findSuggestion(named, clientNames);
-  const remedy = suggestion === undefined
-    ? `add --client with ${clientNames.join(", ")}`
-    : `did you mean ${suggestion}?`;
+  const remedy = suggestName(named ?? "", clientNames, `add --client with ${clientNames.join(", ")}`);
   throw new UsageError(`Cannot install ${target}: ${state}; ${remedy}`);
 }
 

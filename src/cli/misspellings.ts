@@ -3,6 +3,7 @@
  */
 import { findSuggestion } from "../core/kit/suggestions.ts";
 import { UsageError } from "./cli_error.ts";
+import { suggestName } from "./client/name_lookup.ts";
 import { platform } from "./platform.ts";
 
 /**
@@ -19,8 +20,7 @@ export async function rejectMisspelling(word: string, commands: readonly string[
 
 /** @throws {UsageError} always, because the argument of `mcp help` is not a command. */
 export function rejectTopic(word: string, commands: readonly string[]): never {
-  const suggestion = findSuggestion(word, commands);
-  const remedy = suggestion === undefined ? `the commands are ${commands.join(", ")}` : `did you mean ${suggestion}?`;
+  const remedy = suggestName(word, commands, `the commands are ${commands.join(", ")}`);
   throw new UsageError(`Cannot print the help of ${word}: there is no such command; ${remedy}`);
 }
 

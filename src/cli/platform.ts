@@ -89,6 +89,19 @@ export const platform = {
     }
   },
 
+  /**
+   * Aborts the returned controller on the first SIGINT or SIGTERM, and sets the exit code for the signal. The second
+   * signal exits the process.
+   */
+  abortOnSignal(): { readonly controller: AbortController; exitCode: number } {
+    const stop = { controller: new AbortController(), exitCode: 0 };
+    platform.onSignal((code) => {
+      stop.exitCode = code;
+      stop.controller.abort(new DOMException("The user stopped the command", "AbortError"));
+    });
+    return stop;
+  },
+
   /** Calls `listener` when no work is left. Never called on Deno, because Deno reports this case itself. */
   onIdle(listener: () => void): void {
     if (!deno) process.on("beforeExit", listener);

@@ -5,6 +5,7 @@
  * The first operation loads `node:fs`, because loading it at startup would delay a served file by 21 ms on Deno and 3
  * ms on Bun.
  */
+import { hasErrorCode } from "../core/kit/error_code.ts";
 import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../ready/files/local_files.ts";
 import { toBaseName, toFolder } from "../ready/files/path.ts";
 
@@ -74,3 +75,14 @@ export const files = {
     await (await load()).utimes(path, now, now);
   },
 };
+
+/** Waits for a new file. Returns `false` if a file with this name exists. */
+export async function isCreated(writing: Promise<void>): Promise<boolean> {
+  try {
+    await writing;
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error) && error.code === "EEXIST") return false;
+    throw error;
+  }
+}

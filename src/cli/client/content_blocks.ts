@@ -1,12 +1,12 @@
 /**
  * Converts content blocks and resource contents to text for the terminal, and saves their binary data.
  */
-import { hasErrorCode } from "../../core/kit/error_code.ts";
 import { toState } from "../../core/kit/error_state.ts";
 import { fromBase64 } from "../../core/kit/base64.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
+import { isCreated } from "../platform_files.ts";
 import { toFolder } from "../../ready/files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toSize } from "./listing_text.ts";
@@ -85,10 +85,8 @@ function toNumbered(file: string, number: number): string {
 /** Writes a file. Returns `false` if it must be a new file, and exists. */
 async function save(path: string, bytes: Uint8Array, isNew: boolean): Promise<boolean> {
   try {
-    await platform.files.write(platform.toPath(path), bytes, { isNew });
-    return true;
+    return await isCreated(platform.files.write(platform.toPath(path), bytes, { isNew }));
   } catch (error) {
-    if (isNew && hasErrorCode(error) && error.code === "EEXIST") return false;
     throw new CliError(`Cannot write ${path}: ${toState(error)}; choose another file`);
   }
 }

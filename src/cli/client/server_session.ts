@@ -75,7 +75,7 @@ export async function withServerSession(
   const server = await findServer(args, options.verb, options.isOptional ?? false);
   const timeoutMs = readTimeout(args.flags.timeout ?? "30");
   const connectOptions = toConnectOptions(args, server, { ...options, timeoutMs });
-  const interrupt = listenForInterrupt();
+  const interrupt = platform.abortOnSignal();
   const { signal } = interrupt.controller;
   let client: Client | undefined;
   const notice = setTimeout(() => {
@@ -112,17 +112,6 @@ function toConnectOptions(
   const revisions = readRevisions(args.flags.revision);
   const auth = typeof target === "string" ? createAuth(args, headers, { pauseWhile, isForced }) : undefined;
   return { auth, ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
-}
-
-/** Aborts the returned controller on the first Ctrl-C or SIGTERM. The second signal ends the process. */
-function listenForInterrupt() {
-  const interrupt = { controller: new AbortController(), exitCode: 130 };
-  const { controller } = interrupt;
-  platform.onSignal((code) => {
-    interrupt.exitCode = code;
-    controller.abort(new DOMException("The user stopped the command", "AbortError"));
-  });
-  return interrupt;
 }
 
 function createWarningPrinter(name: string, controller: AbortController): (text: string) => void {

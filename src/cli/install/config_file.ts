@@ -7,6 +7,7 @@ import { isObject } from "../../core/kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toFolder } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
+import { isCreated } from "../platform_files.ts";
 import type { FileInfo } from "../../ready/files/local_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
@@ -117,10 +118,7 @@ async function prepareFolder(file: string): Promise<void> {
 /** No other installation can write the file between the last read and the rename. */
 async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   const lock = `${await platform.files.resolve(file) ?? file}.lock`;
-  try {
-    await platform.files.create(lock, "");
-  } catch (error) {
-    if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
+  if (!await isCreated(platform.files.create(lock, ""))) {
     throw new CliError(
       `Cannot change ${file}: another program is writing the file; run the command again, or remove ${lock} if no ` +
         "program is writing",
@@ -164,12 +162,7 @@ async function checkVersion(file: string, version: string | undefined): Promise<
 async function writeBackup(file: string, text: string, mode: number): Promise<string> {
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
-    try {
-      await platform.files.create(path, text, mode);
-      return path;
-    } catch (error) {
-      if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
-    }
+    if (await isCreated(platform.files.create(path, text, mode))) return path;
   }
 }
 

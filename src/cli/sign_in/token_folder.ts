@@ -2,7 +2,6 @@
  * Stores tokens in files in the user's configuration folder. Several processes may use the folder at the same time.
  */
 import { delay } from "../../core/kit/deadline.ts";
-import { hasErrorCode } from "../../core/kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
 import { ignoreNotFound } from "../../ready/files/local_files.ts";
 import { toFolder } from "../../ready/files/path.ts";
@@ -10,6 +9,7 @@ import { CliError } from "../cli_error.ts";
 import { toShell } from "../command.ts";
 import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
+import { isCreated } from "../platform_files.ts";
 import { reportLine } from "../client/terminal_output.ts";
 
 const { files } = platform;
@@ -176,14 +176,8 @@ async function lock(file: string, deadMs: number): Promise<() => Promise<void>> 
 }
 
 async function create(file: string, content: string): Promise<boolean> {
-  try {
-    // A lock need not survive a power failure, and would expire while a busy disk writes it.
-    await files.write(file, content, { isNew: true });
-    return true;
-  } catch (error) {
-    if (hasErrorCode(error) && error.code === "EEXIST") return false;
-    throw error;
-  }
+  // A lock need not survive a power failure, and would expire while a busy disk writes it.
+  return await isCreated(files.write(file, content, { isNew: true }));
 }
 
 function startBeat(file: string, ms: number): () => void {

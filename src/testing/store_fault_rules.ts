@@ -98,13 +98,7 @@ export const FAULT_RULES: readonly Rule[] = [
     faults.isKilled = true;
     for (let i = 0; i < 3; i++) await rejects(() => store.get(bench.key), "get");
     faults.isKilled = false;
-    await until(async () => {
-      try {
-        return (await store.get(bench.key))?.value === "1";
-      } catch {
-        return false;
-      }
-    });
+    await until(() => succeeds(async () => equal((await store.get(bench.key))?.value, "1")));
     await bench.open().publish(bench.key, "back");
     await until(() => heard.includes("back"));
   }],

@@ -3,6 +3,7 @@
  */
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
+import { toMessage } from "../core/kit/error_state.ts";
 import { HEADER_MISMATCH, INTERNAL_ERROR } from "../core/protocol/errors.ts";
 import { type Id, isId, isObject } from "../core/protocol/jsonrpc.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
@@ -297,7 +298,7 @@ export class Bridge {
     try {
       await this.#questions.countNotified(message);
     } catch (error) {
-      return this.#options.onWarning(toReason(error));
+      return this.#options.onWarning(toMessage(error));
     }
     await this.#options.write(message);
   }
@@ -366,7 +367,7 @@ export class Bridge {
   }
 
   #toFailure(id: Id, error: unknown): Message {
-    const reason = toReason(error);
+    const reason = toMessage(error);
     // The message of a runtime's error, such as the error for a broken connection, does not name the server.
     const isOfRuntime = error instanceof TypeError || hasErrorCode(error);
     const message = isOfRuntime ? `Cannot use ${this.#options.url}: ${reason}` : reason;
@@ -388,10 +389,6 @@ function readReply(received: SendResult, { id, method }: Message, url: string): 
   throw new Error(
     `Cannot use ${url}: the server responded to ${method} with a message that is not a response to this request`,
   );
-}
-
-function toReason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function isRefusal(status: number): boolean {

@@ -1,6 +1,7 @@
 /**
  * Connects to a server with any protocol revision, over any transport.
  */
+import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { enterServer } from "../server/transports/channel.ts";
@@ -173,7 +174,7 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
 
 const MAX_ORIGINS = 1000;
 /** Origins of legacy servers, by `fetch` function, for which the client skips the modern request. */
-const legacyOrigins = new WeakMap<object, Set<string>>();
+const legacyOrigins = new WeakMap<object, BoundedMap<string, void>>();
 
 /**
  * Remembers that the server at the target's origin is a legacy server, so that the client detects the era only once.
@@ -181,15 +182,12 @@ const legacyOrigins = new WeakMap<object, Set<string>>();
 function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions) {
   if (typeof target !== "string" && !(target instanceof URL) || !URL.canParse(target)) return;
   const { origin } = new URL(target);
-  const origins = legacyOrigins.get(fetch) ?? new Set();
+  const origins = legacyOrigins.get(fetch) ?? new BoundedMap({ full: "evict", max: MAX_ORIGINS });
   legacyOrigins.set(fetch, origins);
   return {
     has: () => origins.has(origin),
     forget: () => void origins.delete(origin),
-    remember() {
-      if (origins.size >= MAX_ORIGINS) origins.clear();
-      origins.add(origin);
-    },
+    remember: () => void origins.set(origin),
   };
 }
 

@@ -40,6 +40,27 @@ export async function withDeadline<T>(
   }
 }
 
+export interface TimeLimit {
+  readonly ms: number;
+  readonly signal?: AbortSignal;
+  /** The message of the `TimeoutError` with which the work's signal aborts. */
+  readonly state: string;
+}
+
+/** Runs `work` with a signal that aborts after `ms` milliseconds, or together with `signal`. */
+export async function withTimeLimit<T>(
+  { ms, signal, state }: TimeLimit,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  const stopTimer = startResponseTimer(ms, () => late.abort(new DOMException(state, "TimeoutError")));
+  try {
+    return await work(signal ? AbortSignal.any([signal, late.signal]) : late.signal);
+  } finally {
+    stopTimer();
+  }
+}
+
 /** @throws {RangeError} if the option is not a positive number or `Infinity`. */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;

@@ -11,14 +11,14 @@ import {
   MISSING_CAPABILITY,
   UNSUPPORTED_VERSION,
 } from "../core/protocol/errors.ts";
-import { isObject, type Result } from "../core/protocol/jsonrpc.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { readFailure, withFailure } from "../core/kit/failure.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import type { Rpc } from "./rpc.ts";
-import { type Protocol, type ProtocolOptions, type ServerInfo, toImplementation } from "./protocol.ts";
+import { type Protocol, type ProtocolOptions, type ServerInfo, toServerInfo } from "./protocol.ts";
 import { toShown } from "./shown.ts";
 
 /** All supported protocol revisions, newest first. */
@@ -123,7 +123,9 @@ async function probe(
       const version = choose(result.supportedVersions, modern, legacy);
       if (version === undefined) return;
       codec.version = version;
-      return toServerInfo(result, version);
+      const meta = isObject(result._meta) ? result._meta : {};
+      // Some servers send the server info in `serverInfo`, as in the result of `initialize`, instead of `_meta`.
+      return toServerInfo({ era: "modern", version, info: meta[SERVER_INFO] ?? result.serverInfo }, result);
     } catch (error) {
       if (!isRemoteError(error)) throw error;
       if (error.code === UNSUPPORTED_VERSION && refusals < MAX_REFUSALS) {
@@ -159,16 +161,4 @@ function choose(
       toShown(supported.join(", "))
     }, but this client supports ${ours}`,
   );
-}
-
-function toServerInfo({ capabilities, instructions, serverInfo, _meta }: Result, version: string): ServerInfo {
-  const meta = isObject(_meta) ? _meta : {};
-  return {
-    era: "modern",
-    version,
-    // Some servers send the server info in `serverInfo`, as in the result of `initialize`, instead of `_meta`.
-    info: toImplementation(meta[SERVER_INFO] ?? serverInfo),
-    capabilities: isObject(capabilities) ? capabilities : {},
-    instructions: typeof instructions === "string" ? instructions : undefined,
-  };
 }

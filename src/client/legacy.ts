@@ -12,7 +12,7 @@ import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { startResponseTimer } from "../core/kit/timer.ts";
-import { type Protocol, type ProtocolOptions, type ServerInfo, toImplementation } from "./protocol.ts";
+import { type Protocol, type ProtocolOptions, type ServerInfo, toServerInfo } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 import { explain, toShown } from "./shown.ts";
 
@@ -84,7 +84,8 @@ class LegacyProtocol implements Protocol {
   }
 
   get server(): ServerInfo {
-    return toServerInfo(this.#handshake);
+    const { protocolVersion, serverInfo: info } = this.#handshake;
+    return toServerInfo({ era: "legacy", version: String(protocolVersion), info }, this.#handshake);
   }
 
   get handshake(): Result {
@@ -287,16 +288,6 @@ class LegacyProtocol implements Protocol {
 
 function isSessionLost(error: unknown): boolean {
   return isRemoteError(error) && error.status === 404 && error.code !== METHOD_NOT_FOUND;
-}
-
-function toServerInfo({ protocolVersion, serverInfo, capabilities, instructions }: Result): ServerInfo {
-  return {
-    era: "legacy",
-    version: String(protocolVersion),
-    info: toImplementation(serverInfo),
-    capabilities: isObject(capabilities) ? capabilities : {},
-    instructions: typeof instructions === "string" ? instructions : undefined,
-  };
 }
 
 // Returns the part of a filter for which the server declares the capabilities.

@@ -30,6 +30,7 @@ import {
   SUBSCRIPTION,
 } from "./rpc.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { readAt } from "../core/kit/json.ts";
 import { startPatientTimer } from "./deadline.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerInfo } from "./protocol.ts";
@@ -63,7 +64,7 @@ export class ModernCodec implements Codec {
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #subjects: Readonly<Record<string, string>>;
-  readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
+  readonly #mirrored = new BoundedMap<unknown, readonly HeaderParam[]>({ full: "evict", max: MAX_TOOLS });
 
   constructor(version: string, identity: ClientIdentity) {
     this.version = version;
@@ -105,9 +106,8 @@ export class ModernCodec implements Codec {
     this.#mirrored.delete(name);
     const headers = isObject(inputSchema) ? findHeaderParams(inputSchema) : [];
     if (!headers.length) return;
-    // Clearing the map is safe, because the client lists the tools again if the server rejects a call with missing
+    // Forgetting a tool is safe, because the client lists the tools again if the server rejects a call with missing
     // headers.
-    if (this.#mirrored.size >= MAX_TOOLS) this.#mirrored.clear();
     this.#mirrored.set(name, headers);
   }
 }

@@ -3,8 +3,8 @@
  * cause such messages without end, for example with pings. So they must not hold connections, fill the memory, or
  * involve the user.
  */
-import { startResponseTimer } from "../core/kit/timer.ts";
 import { AnswerSlots } from "./answer_slots.ts";
+import { withTimeLimit } from "./deadline.ts";
 import type { Message } from "./message.ts";
 import { isStream, readStart } from "./response_text.ts";
 
@@ -41,16 +41,12 @@ export class OneWayPosts {
    * @throws {DOMException} named `TimeoutError` if the server does not respond in time, or the reason of `signal`.
    */
   async send(post: (signal: AbortSignal) => Promise<Response>, signal: AbortSignal): Promise<Acceptance> {
-    const late = new AbortController();
     const state =
       `Cannot send the message: the server did not accept it within ${ACCEPT_MS} ms; check that the server responds to notifications`;
-    const stopTimer = startResponseTimer(ACCEPT_MS, () => late.abort(new DOMException(state, "TimeoutError")));
-    const either = AbortSignal.any([signal, late.signal]);
-    try {
-      return await this.#slots.run(async () => await readAcceptance(await post(either), either), either);
-    } finally {
-      stopTimer();
-    }
+    return await withTimeLimit(
+      { ms: ACCEPT_MS, signal, state },
+      async (either) => await this.#slots.run(async () => await readAcceptance(await post(either), either), either),
+    );
   }
 }
 

@@ -3,10 +3,9 @@
  *
  * @see specification/2026-07-28/server/tools (Output Schema)
  */
-import { toPrintableLine } from "../core/kit/printable.ts";
-import { McpError } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import { type Issue, toText } from "../core/schema/json_schema.ts";
+import { toMisfit } from "./wire_checks.ts";
 
 type Check = (value: unknown) => readonly Issue[];
 
@@ -49,8 +48,7 @@ export class OutputChecks {
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
     const schema = this.#findSchema(name);
     if (!schema || isError === true) return;
-    const refuse = (state: string) =>
-      new McpError(0, toPrintableLine(`Cannot use the result of the tool ${name}: ${state}`), undefined, {});
+    const refuse = (state: string) => toMisfit(`the tool ${name}`, state);
     if (structuredContent === undefined) throw refuse("structuredContent is missing, but the tool has an outputSchema");
     const issues = (await this.#compile(schema))(structuredContent);
     if (!issues.length) return;

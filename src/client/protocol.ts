@@ -57,8 +57,22 @@ export interface ProtocolOptions extends ClientIdentity {
   readonly recovers: boolean;
 }
 
+/** Reads the facts about a server from its discovery or handshake. `info` is the part with its name and version. */
+export function toServerInfo(
+  { era, version, info }: Pick<ServerInfo, "era" | "version"> & { readonly info: unknown },
+  { capabilities, instructions }: Result,
+): ServerInfo {
+  return {
+    era,
+    version,
+    info: toImplementation(info),
+    capabilities: isObject(capabilities) ? capabilities : {},
+    instructions: typeof instructions === "string" ? instructions : undefined,
+  };
+}
+
 /** Reads the name and version of a server. Returns `undefined` if the name or the version is missing. */
-export function toImplementation(info: unknown): Implementation | undefined {
+function toImplementation(info: unknown): Implementation | undefined {
   if (!isObject(info)) return;
   const { name, version } = info;
   return typeof name === "string" && typeof version === "string" ? { ...info, name, version } : undefined;

@@ -1,6 +1,7 @@
 /**
  * Prepares text for the messages of errors and warnings.
  */
+import { toMessage } from "../core/kit/error_state.ts";
 import { readFailure } from "../core/kit/failure.ts";
 import { RedirectError } from "./redirects.ts";
 
@@ -14,8 +15,4 @@ export { toShown } from "../core/kit/shown.ts";
 export function explain(action: string, error: unknown, reason = toMessage(error)): string {
   const isStated = error instanceof RedirectError || error instanceof Error && readFailure(error);
   return isStated ? reason : `${action}: ${reason}`;
-}
-
-function toMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,6 +2,7 @@
  * Opens a channel to a server at a URL, in a child process, or in this process.
  */
 import { isRemoteError, quote } from "../core/protocol/errors.ts";
+import { toMessage } from "../core/kit/error_state.ts";
 import { hideCredentials } from "../core/kit/url_text.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions } from "../core/known_options.ts";
@@ -9,12 +10,12 @@ import type { PipeServer } from "../server/transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { type ClientAuth, createSender } from "./client_auth.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
+import { withTimeLimit } from "./deadline.ts";
 import { isModernRefusal } from "./detect_era.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
-import { startResponseTimer } from "../core/kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
@@ -75,10 +76,6 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
 }
 
-function toMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 export interface Failed extends TargetOptions {
   readonly error: unknown;
   /** Whether the attempt used only legacy revisions. */
@@ -105,23 +102,12 @@ function hasNoEndpoint(error: unknown): boolean {
 // Opens the transport of revision 2024-11-05. Returns `undefined` if the server does not support this transport.
 async function findStream(
   channel: HttpChannelOptions,
-  { signal, timeoutMs, trace }: TargetOptions,
+  { signal, timeoutMs = DEFAULT_TIMEOUT_MS, trace }: TargetOptions,
 ): Promise<Open | undefined> {
-  const late = new AbortController();
   const state = "Cannot get the URL for messages: the server did not send the URL within the timeout (timeoutMs)";
-  const stopTimer = startResponseTimer(
-    timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    () => late.abort(new DOMException(state, "TimeoutError")),
-  );
-  try {
-    const open = await sseTransport({
-      ...channel,
-      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
-    });
-    return open && openLines(open, trace);
-  } finally {
-    stopTimer();
-  }
+  const limit = { ms: timeoutMs, signal, state };
+  const open = await withTimeLimit(limit, (signal) => sseTransport({ ...channel, signal }));
+  return open && openLines(open, trace);
 }
 
 function openLines(open: OpenLineTransport, trace: Trace | undefined): Open {

@@ -1,6 +1,7 @@
 /**
  * A context for unit tests that call handlers without a server and a client.
  */
+import { toMessage } from "../core/kit/error_state.ts";
 import { McpError, quote } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Request as Message } from "../core/protocol/jsonrpc.ts";
 import type { LogLevel, Meta, ResourceContents } from "../core/protocol/types.ts";
@@ -174,10 +175,6 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   // Define these properties, because assignments cannot replace the call's getters with the same names.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
   return Object.assign(call, { ...records, cancel: stop });
-}
-
-function toMessage(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason);
 }
 
 type Records = {

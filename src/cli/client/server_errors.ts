@@ -1,7 +1,7 @@
 /**
  * Converts client errors to messages that name the server and a remedy.
  */
-import { toState } from "../../core/kit/error_state.ts";
+import { toMessage, toState } from "../../core/kit/error_state.ts";
 import { McpError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, INVALID_REQUEST, UNAUTHENTICATED } from "../protocol.ts";
 import { readFailure } from "../../core/kit/failure.ts";
@@ -32,10 +32,6 @@ export function toServerError(error: unknown, name: string): unknown {
     return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }
   return new ServerError(`Cannot use ${name}: ${message}${toGeneralRemedy(error, name)}`);
-}
-
-function toMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function toGeneralRemedy(error: Error, name: string): string {

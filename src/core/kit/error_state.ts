@@ -3,6 +3,10 @@
  * full; check the folder`.
  */
 export function toState(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.trim().replace(/(?<=[^.\s])\s*\.$/, "");
+  return toMessage(error).trim().replace(/(?<=[^.\s])\s*\.$/, "");
+}
+
+/** Returns the message of an error, or the text of another thrown value. */
+export function toMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -69,30 +69,35 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly probeMs?: number;
 }
 
+/** The options that `connectTest` has too. */
+export const CONNECTION = {
+  ...ANSWER,
+  capabilities: true,
+  extensions: "list",
+  headers: true,
+  info: true,
+  logLevel: true,
+  maxAnswers: true,
+  onNotification: "function",
+  onWarning: "function",
+  pathParams: true,
+  timeoutMs: true,
+  era: ["modern", "legacy"],
+  revisions: "texts",
+} as const;
+
 const OPTIONS: KnownOptions<keyof ConnectOptions> = {
   names: {
-    ...ANSWER,
+    ...CONNECTION,
     use: "functions",
     auth: AUTH,
     fetch: "function",
-    headers: true,
     onStderr: "function",
-    pathParams: true,
     signal: true,
-    timeoutMs: true,
     trace: {
       findProblem: (value) =>
         typeof value === "object" ? undefined : "must be an object with methods, such as { received: console.error }",
     },
-    info: true,
-    capabilities: true,
-    extensions: "list",
-    onNotification: "function",
-    onWarning: "function",
-    maxAnswers: true,
-    logLevel: true,
-    era: ["modern", "legacy"],
-    revisions: "texts",
     probeMs: true,
   },
   hints: { params: "pathParams", name: "info", version: "revisions", versions: "revisions" },

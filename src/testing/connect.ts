@@ -13,7 +13,7 @@ import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { enterServer } from "../server/transports/channel.ts";
 import { PathTemplate } from "../server/transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";
-import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
+import { CONNECTION, type ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { isModern, VERSIONS } from "../client/detect_era.ts";
 import { declareExtensions, toReceiver } from "../client/extension.ts";
 import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
@@ -22,7 +22,7 @@ import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { checkMaxAnswers, MAX_ANSWERS } from "../client/answer_budget.ts";
-import { ANSWER, toCapabilities } from "../client/answer_options.ts";
+import { toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { readResult } from "../client/wire_checks.ts";
@@ -87,19 +87,7 @@ export interface ConnectTestOptions extends
 
 const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
   names: {
-    ...ANSWER,
-    capabilities: true,
-    extensions: "list",
-    headers: true,
-    info: true,
-    logLevel: true,
-    maxAnswers: true,
-    onNotification: "function",
-    onWarning: "function",
-    pathParams: true,
-    timeoutMs: true,
-    era: ["modern", "legacy"],
-    revisions: "texts",
+    ...CONNECTION,
     transport: true,
     principal: true,
     path: true,

@@ -13,26 +13,13 @@ import { promptLine } from "./terminal_input.ts";
 import { canPrompt, createStyle, reportLine, type Style } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-export interface Elicitor {
-  /** Returns client options that answer elicitation requests. `name` is the server as the user named it. */
-  toOptions(name: string): AnswerOptions;
-  /** Returns an error if a request had no valid answer, or if an `--answer` matched no field of any form. */
-  findError(): UsageError | undefined;
-  /** Prints which `--answer` options were not used, because the server sent no matching elicitation request. */
-  reportUnused(): void;
-}
-
 /** Runs work that waits for the user. The request timeout is paused until the work is done. */
 export type Pause = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Creates an elicitor that asks one question at a time, because all questions share one terminal. */
-export function createElicitor(answers: PresetAnswers, pauseWhile: Pause): Elicitor {
-  return new TerminalElicitor(answers, pauseWhile);
-}
-
 const KEYS = ":decline refuses to answer, :cancel dismisses the question";
 
-class TerminalElicitor implements Elicitor {
+/** Asks one question at a time, because all questions share one terminal. */
+export class Elicitor {
   readonly #answers: PresetAnswers;
   readonly #pauseWhile: Pause;
   readonly #style: Style = createStyle("errors");
@@ -49,6 +36,7 @@ class TerminalElicitor implements Elicitor {
     this.#pauseWhile = pauseWhile;
   }
 
+  /** Returns client options that answer elicitation requests. `name` is the server as the user named it. */
   toOptions(name: string): AnswerOptions {
     return {
       onElicit: (request, context) => this.#enqueue(() => this.#fillForm(name, request, context)),
@@ -57,6 +45,7 @@ class TerminalElicitor implements Elicitor {
     };
   }
 
+  /** Returns an error if a request had no valid answer, or if an `--answer` matched no field of any form. */
   findError(): UsageError | undefined {
     const known = [...this.#fieldNames];
     const unknown = this.#hasForm ? [...this.#answers.values.keys()].filter((name) => !known.includes(name)) : [];
@@ -67,6 +56,7 @@ class TerminalElicitor implements Elicitor {
     return messages.length ? new UsageError(messages.join("\n")) : undefined;
   }
 
+  /** Prints which `--answer` options were not used, because the server sent no matching elicitation request. */
   reportUnused(): void {
     const { values, action } = this.#answers;
     const names = this.#hasForm ? [] : [...values.keys()].map((name) => `${name}=…`);

@@ -7,7 +7,7 @@ import { taskClient } from "../../extensions/tasks/client/tasks.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
 import { checkOutput } from "./content_blocks.ts";
-import { createElicitor, type Elicitor } from "./elicitation.ts";
+import { Elicitor } from "./elicitation.ts";
 import { printLogMessage, readLogLevel } from "./log_messages.ts";
 import { readPresetAnswers } from "./preset_answers.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
@@ -34,7 +34,7 @@ export async function withInteractiveSession(
   if ("output" in args.flags) await checkOutput(args.flags.output);
   const monitor = new RequestMonitor(logLevel);
   const pauseWhile = <T>(work: () => Promise<T>) => monitor.pauseWhile(work);
-  const elicitor = createElicitor(answers, pauseWhile);
+  const elicitor = new Elicitor(answers, pauseWhile);
   const toOptions = (name: string) => ({
     ...elicitor.toOptions(name),
     logLevel,
@@ -65,7 +65,7 @@ function checkAnswers(elicitor: Elicitor, code: number): number {
 }
 
 class RequestMonitor {
-  readonly #line: ProgressLine = createProgressLine();
+  readonly #line = new ProgressLine();
   readonly #logLevel: LogLevel | undefined;
   #timeout: SilenceTimeout | undefined;
 
@@ -164,43 +164,38 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
   return { signal: controller.signal, restart, countWhile, pauseWhile, stop: () => stopTimer() };
 }
 
-export interface ProgressLine {
-  show(progress: Progress): void;
-  /** Hides the line, and shows nothing until `resume` is called. */
-  pause(): void;
-  resume(): void;
-}
-
-/** Minimum milliseconds between two updates, because a server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;
 
-/** Creates a progress line. The line shows nothing if standard error is not a terminal. */
-export function createProgressLine(): ProgressLine {
-  let last: Progress | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isPaused = false;
-  const draw = () => {
-    timer = undefined;
-    if (last && !isPaused) showStatus(toBar(last));
-  };
-  return {
-    show(progress) {
-      last = progress;
-      timer ??= setTimeout(draw, UPDATE_MS);
-    },
-    pause() {
-      isPaused = true;
-      last = undefined;
-      clearTimeout(timer);
-      timer = undefined;
-      clearStatus();
-    },
-    resume() {
-      isPaused = false;
-    },
-  };
+/** Shows nothing if standard error is not a terminal. */
+class ProgressLine {
+  #last: Progress | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isPaused = false;
+
+  show(progress: Progress): void {
+    this.#last = progress;
+    this.#timer ??= setTimeout(() => this.#draw(), UPDATE_MS);
+  }
+
+  /** Hides the line, and shows nothing until `resume` is called. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#last = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    clearStatus();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+  }
+
+  #draw(): void {
+    this.#timer = undefined;
+    if (this.#last && !this.#isPaused) showStatus(toBar(this.#last));
+  }
 }
 
 function toBar({ progress, total, message = "" }: Progress): string {

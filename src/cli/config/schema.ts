@@ -241,13 +241,11 @@ export const includedSchema = z.strictObject(parts);
 
 export type ConfigFile = z.infer<typeof configSchema>;
 export type CommandTool = z.infer<typeof commandTool>;
-export type FetchTool = z.infer<typeof fetchTool>;
 export type ApiConfig = z.infer<typeof api>;
 export type FileResource = z.infer<typeof fileResource>;
 export type GlobResource = z.infer<typeof globResource>;
 export type FolderResource = z.infer<typeof folderResource>;
 /** A resource with the response to an HTTP request. */
-export type UrlResource = z.infer<typeof urlResource>;
 
 /** Converts a schema to JSON Schema. `schema` defaults to the schema of config files. */
 export function toJsonSchema(

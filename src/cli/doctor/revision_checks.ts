@@ -54,13 +54,16 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
       `add ${MODERN} to supportedVersions`,
     );
   }
-  if (!isObject(capabilities)) {
-    check.problem(
-      "server/discover returns no capabilities",
-      "return a capabilities object, or {} if the server has no capabilities",
-    );
-  }
+  checkCapabilities("server/discover", capabilities, check);
   return modernWriter();
+}
+
+function checkCapabilities(method: string, capabilities: unknown, check: Check): void {
+  if (isObject(capabilities)) return;
+  check.problem(
+    `${method} returns no capabilities`,
+    "return a capabilities object, or {} if the server has no capabilities",
+  );
 }
 
 export interface HandshakeOptions {
@@ -128,12 +131,7 @@ function checkInitializeResult({ serverInfo, capabilities }: Params, check: Chec
   if (!isObject(serverInfo) || typeof serverInfo.name !== "string" || typeof serverInfo.version !== "string") {
     check.problem("initialize does not identify the server", "return serverInfo: { name, version }");
   }
-  if (!isObject(capabilities)) {
-    check.problem(
-      "initialize returns no capabilities",
-      "return a capabilities object, or {} if the server has no capabilities",
-    );
-  }
+  checkCapabilities("initialize", capabilities, check);
 }
 
 /** Begins a session. The request has no abort signal, because the session could not be ended if its id were lost. */

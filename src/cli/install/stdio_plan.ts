@@ -4,11 +4,12 @@
  */
 import { type Args, toList } from "../args.ts";
 import { isInCache, toEntry, toOwnReads, toProgram, toShell } from "../command.ts";
+import type { RequiredPermissions } from "../config/required_permissions.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toKind } from "../load.ts";
 import { toBaseFolder } from "../../ready/files/glob.ts";
 import { isAbsolute, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
-import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
+import { joinPermissions, KINDS, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { toName, toTargetUrl } from "../target_url.ts";
 import { CliError, UsageError } from "../cli_error.ts";
@@ -66,17 +67,11 @@ async function checkTarget(target: string, path: string): Promise<void> {
   }
 }
 
-interface Requirements {
-  readonly permissions: Permissions;
-  /** The code files. The permissions that their code needs are unknown. */
-  readonly modules: readonly string[];
-}
-
 async function findRequirements(
   target: string,
   path: string,
   kind: "folder" | "config" | "module" | "pattern",
-): Promise<Requirements> {
+): Promise<RequiredPermissions> {
   if (kind === "folder") {
     return { permissions: { read: [await platform.files.resolve(path) ?? path] }, modules: [] };
   }
@@ -94,7 +89,7 @@ async function findRequirements(
 function toPermissionFlags(
   target: string,
   { flags, all }: Pick<Args, "flags" | "all">,
-  { permissions, modules }: Requirements,
+  { permissions, modules }: RequiredPermissions,
 ): readonly string[] {
   rejectContradiction(flags);
   if (platform.runtime !== "deno") return [];
@@ -196,7 +191,7 @@ function toEnv(
   );
 }
 
-function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
+function toNotes({ permissions }: RequiredPermissions, variables: readonly string[], { client }: Destination) {
   const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
   return [
     ...platform.runtime === "deno"

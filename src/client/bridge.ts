@@ -11,7 +11,7 @@ import { ForwardedQuestions } from "./bridge_questions.ts";
 import { BridgeSession } from "./bridge_session.ts";
 import type { Channel, SendResult } from "./channel.ts";
 import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
-import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
+import { HttpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel } from "./line_channel.ts";
 import { type Message, readForwarded } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
@@ -74,7 +74,7 @@ export class Bridge {
     const { url, auth, headers, fetch = (request) => globalThis.fetch(request) } = options;
     this.#options = options;
     this.#http = { url, sender: createSender(url, fetch, auth), headers, read: readForwarded };
-    this.#channel = httpChannel(this.#http);
+    this.#channel = new HttpChannel(this.#http);
   }
 
   /** Resolves when the bridge is ready for the next line. */

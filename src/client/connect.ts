@@ -19,7 +19,7 @@ import { type ClientExtension, declareExtensions, toReceiver } from "./extension
 import { ListCache, NO_TOKENS } from "./list_cache.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./deadline.ts";
-import { createRpc } from "./rpc.ts";
+import { Rpc } from "./rpc.ts";
 import type { TypedClient } from "./typed_client.ts";
 import type { Typed } from "../core/typed.ts";
 import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
@@ -220,7 +220,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   signal?.throwIfAborted();
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
-  const rpc = createRpc({
+  const rpc = new Rpc({
     // Used only until the era is detected.
     codec: new LegacyCodec(),
     answer,

@@ -16,7 +16,7 @@ import { deadline } from "../core/kit/deadline.ts";
 import { readFailure, withFailure } from "../core/kit/failure.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
-import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
+import { ModernCodec, ModernProtocol, readSupported } from "./modern.ts";
 import type { Rpc } from "./rpc.ts";
 import { type Protocol, type ProtocolOptions, type ServerInfo, toServerInfo } from "./protocol.ts";
 import { toShown } from "./shown.ts";
@@ -64,7 +64,7 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
   rpc.codec = codec;
   const toProtocol = (server: ServerInfo) => {
     rpc.codec = codec;
-    return modernProtocol(rpc, codec, { ...options, server, versions: modern });
+    return new ModernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
   const probing = probe(rpc, codec, modern, legacy);
   // Over HTTP, wait without a limit, because every HTTP server sends a response.

@@ -41,11 +41,7 @@ const MAX_FAILURES = 5;
 /** Milliseconds that a stream may take to end after the response, so that the connection can be reused. */
 const DRAIN_MS = 1000;
 
-export function httpChannel(options: HttpChannelOptions): Channel {
-  return new HttpChannel(options);
-}
-
-class HttpChannel implements Channel {
+export class HttpChannel implements Channel {
   readonly #options: HttpChannelOptions;
   readonly #isStrict: boolean;
   readonly #trace: Trace | undefined;

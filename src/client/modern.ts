@@ -117,11 +117,7 @@ export interface ModernOptions extends ProtocolOptions {
   readonly versions: readonly string[];
 }
 
-export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
-  return new ModernProtocol(rpc, codec, options);
-}
-
-class ModernProtocol implements Protocol {
+export class ModernProtocol implements Protocol {
   readonly #rpc: Rpc;
   readonly #codec: ModernCodec;
   readonly #options: ModernOptions;

@@ -6,6 +6,7 @@ import { readPieces } from "../core/kit/body_pieces.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { MAX_CHARACTERS } from "../core/kit/event_stream.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
+import type { SendResult } from "./channel.ts";
 
 /** Throws if the text exceeds the maximum length of a message. */
 export async function readText({ body }: Response): Promise<string> {
@@ -50,13 +51,6 @@ export function isStream({ ok, headers }: Response): boolean {
   return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }
 
-/** A response that is not a JSON-RPC message. Without HTTP, only `text` is set. */
-export interface ReceivedText {
-  readonly status?: number;
-  readonly headers?: Headers;
-  readonly text?: string;
-}
-
 /** Maximum number of characters of a response's text in an error message. */
 const MAX_SHOWN = 200;
 /** Number of characters at the beginning of an HTML page that are searched for the title. */
@@ -66,7 +60,7 @@ const MAX_HEAD = 10_000;
  * Describes a response for an error message: its status, its content type, and the first line of its text or the title
  * of its HTML page, such as `got 502 text/html: Bad Gateway`.
  */
-export function describeResponse({ status, headers, text = "" }: ReceivedText): string {
+export function describeResponse({ status, headers, text = "" }: SendResult): string {
   const [type] = (headers?.get("content-type") ?? "").split(";");
   const isPage = /html/i.test(type) || /^\s*<(!doctype|html)/i.test(text);
   const [line] = isPage

@@ -159,31 +159,6 @@ export interface Outcome {
   readonly isRetried?: boolean;
 }
 
-export interface Rpc {
-  readonly channel: Channel;
-  /** The default timeout of a request in milliseconds. */
-  readonly timeoutMs: number;
-  /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
-  readonly waitedMs: () => number;
-  /** Replaced when the era is known. */
-  codec: Codec;
-  /** Called with every notification. */
-  readonly listeners: Set<(notification: Notification) => void>;
-  /** Counts the characters of unread notifications in all subscriptions of the connection. */
-  readonly held: Held;
-  /** Limits the answers for each request of the program. */
-  readonly budget: AnswerBudget;
-  request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
-  notify(method: string, params?: Params): Promise<void>;
-  /** If the client is already answering the maximum number of requests, waits for a slot. */
-  answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
-  receive(message: Message): void;
-  /** Aborts all requests, and stops answering the server. Messages that expect no reply can no longer be sent. */
-  abort(reason?: unknown): void;
-  /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
-  flush(): Promise<void>;
-}
-
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
   /** Defaults to the connection's function. */
@@ -274,16 +249,17 @@ interface Question {
   hasEnded?: boolean;
 }
 
-export function createRpc(options: RpcOptions): Rpc {
-  return new ChannelRpc(options);
-}
-
-class ChannelRpc implements Rpc {
+export class Rpc {
   readonly channel: Channel;
+  /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
+  /** Replaced when the era is known. */
   codec: Codec;
+  /** Called with every notification. */
   readonly listeners = new Set<(notification: Notification) => void>();
+  /** Counts the characters of unread notifications in all subscriptions of the connection. */
   readonly held: Held = { characters: 0 };
+  /** Limits the answers for each request of the program. */
   readonly budget: AnswerBudget;
   readonly #answer: RequestHandler;
   readonly #use: readonly ClientMiddleware[];
@@ -315,6 +291,7 @@ class ChannelRpc implements Rpc {
     this.channel = open((message) => this.receive(message));
   }
 
+  /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   readonly waitedMs = (): number => this.channel.waitedMs?.() ?? 0;
 
   async request(method: string, params: Params, options: SentRequestOptions = {}): Promise<Outcome> {
@@ -417,6 +394,7 @@ class ChannelRpc implements Rpc {
     if (isObject(result)) onLate(result);
   }
 
+  /** Aborts all requests, and stops answering the server. Messages that expect no reply can no longer be sent. */
   abort(
     reason: unknown = new DOMException("Cannot continue the request: the connection was closed", "AbortError"),
   ): void {
@@ -425,10 +403,12 @@ class ChannelRpc implements Rpc {
     this.#aborted.abort(reason);
   }
 
+  /** If the client is already answering the maximum number of requests, waits for a slot. */
   answer(question: ServerRequest, { signal, answer = this.#answer }: AnswerQuestionOptions): Promise<unknown> {
     return this.#slots.run(async () => await answer(question, signal), signal);
   }
 
+  /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
   async flush(): Promise<void> {
     await deadline(Promise.all(this.#sending), { ms: SETTLE_MS, onTimeout: () => {} });
   }

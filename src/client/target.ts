@@ -12,7 +12,7 @@ import { type ClientAuth, createSender } from "./client_auth.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
 import { withTimeLimit } from "./deadline.ts";
 import { isModernRefusal } from "./detect_era.ts";
-import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
+import { HttpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
@@ -61,7 +61,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   if (typeof target === "string" || target instanceof URL) {
     const channel = toHttp(target, options);
     const toWarning = (error: unknown) => new Error(`The connection was lost, trying to resume: ${toMessage(error)}`);
-    return ({ onBroken }) => httpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
+    return ({ onBroken }) => new HttpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
   }
   if (options.auth) {
     throw new TypeError("Cannot connect: auth requires a URL as the target; remove auth");

@@ -18,9 +18,9 @@ import { isModern, VERSIONS } from "../client/detect_era.ts";
 import { declareExtensions, toReceiver } from "../client/extension.ts";
 import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
-import { ModernCodec, modernProtocol } from "../client/modern.ts";
+import { ModernCodec, ModernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
-import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
+import { REQUEST, type RequestHandler, Rpc, type TestRequestOptions } from "../client/rpc.ts";
 import { checkMaxAnswers, MAX_ANSWERS } from "../client/answer_budget.ts";
 import { toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
@@ -199,7 +199,7 @@ export async function connectTest(
   const opened: { transport?: OpenTransport } = {};
   const modern = new ModernCodec(version, protocolOptions);
   const legacy = new LegacyCodec();
-  const rpc = createRpc({
+  const rpc = new Rpc({
     codec: era === "modern" ? modern : legacy,
     answer: protocolOptions.answer,
     timeoutMs,
@@ -217,8 +217,8 @@ export async function connectTest(
   if (options.onNotification) rpc.listeners.add(options.onNotification);
   if (options.extensions?.length) rpc.listeners.add(toReceiver(options.extensions, fail));
   try {
-    const protocol = era === "modern"
-      ? modernProtocol(rpc, modern, {
+    const protocol: Protocol = era === "modern"
+      ? new ModernProtocol(rpc, modern, {
         ...protocolOptions,
         server: { era, version, capabilities: {} },
         versions: [version],

@@ -10,7 +10,7 @@ import type { PipeServer } from "../server/transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child_process.ts";
 import { createSender } from "../client/client_auth.ts";
-import { httpChannel } from "../client/http_channel.ts";
+import { HttpChannel } from "../client/http_channel.ts";
 import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
@@ -107,13 +107,13 @@ export function openTransport(server: TestServer | string | URL, options: Transp
     const url = `http://localhost${path}`;
     const answer = toAnswer(server, principal);
     return {
-      channel: httpChannel({ url, sender: createSender(url, (request) => answer(request)), ...strict }),
+      channel: new HttpChannel({ url, sender: createSender(url, (request) => answer(request)), ...strict }),
       info: { url },
     };
   }
   const url = host.origin + path;
   return {
-    channel: httpChannel({ url, sender: createSender(url, fetch), stop: host.stop, ...strict }),
+    channel: new HttpChannel({ url, sender: createSender(url, fetch), stop: host.stop, ...strict }),
     info: { url },
   };
 }

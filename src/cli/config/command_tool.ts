@@ -6,6 +6,7 @@ import {
   checkArguments,
   fillWords,
   type ParsedCommand,
+  type ParseOptions,
   parseStdin,
   parseWords,
   readUnsafe,
@@ -14,18 +15,14 @@ import {
 import { confinePaths, hidePathFormats, listPathArguments } from "./path_arguments.ts";
 import { runProgram } from "./program_run.ts";
 import type { CommandTool } from "./schema.ts";
-import type { ToProblem } from "../../ready/problem.ts";
-import type { ReadEnv } from "../../ready/template.ts";
 import { type Arguments, readToolInput, toArgumentText } from "../../ready/tool_input.ts";
 
-export interface CommandToolOptions {
+export interface CommandToolOptions extends Omit<ParseOptions, "input"> {
   readonly name: string;
   readonly tool: CommandTool;
   /** The program, as an absolute path if the config file contains a path. */
   readonly program: string;
   readonly cwd: string;
-  readonly readEnv: ReadEnv;
-  readonly toProblem: ToProblem;
 }
 
 /** Creates a tool that runs a program. The words of its command may contain arguments of a call. */

@@ -30,6 +30,7 @@ import type { EventStream } from "./event_stream.ts";
 
 export interface ConnectionOptions {
   readonly target: Target;
+  /** The headers of requests. The page never receives the headers from the command line. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The command-line arguments, which contain the sign-in options. */
   readonly args?: Args;

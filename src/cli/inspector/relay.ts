@@ -2,22 +2,16 @@
  * Connects the page to other servers. Only the page may use the relay, because the relay sends requests from this
  * machine to any server, and to the processes of commands.
  */
-import type { Params, Target } from "../../client/client.ts";
+import type { Params } from "../../client/client.ts";
 import { isObject } from "../../core/kit/json.ts";
-import type { Args } from "../args.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import { EventStream, SAFE } from "./event_stream.ts";
 import type { FaultBook } from "./fault_book.ts";
 
 /** The server named on the command line. */
-export interface NamedServer {
+export interface NamedServer extends Pick<ConnectionOptions, "target" | "headers" | "args"> {
   /** The server as the user wrote it. */
   readonly name: string;
-  readonly target: Target;
-  /** The headers from the command line. The page never receives these headers. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** The command-line arguments, which contain the sign-in options. */
-  readonly args?: Args;
 }
 
 /** HTTP and protocol headers that users cannot set. */

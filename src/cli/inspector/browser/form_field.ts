@@ -58,13 +58,9 @@ export interface Place {
   readonly fixed?: Json;
 }
 
-export interface FieldsPlace {
-  readonly context: FormContext;
+export interface FieldsPlace extends Pick<Place, "context" | "depth" | "fixed"> {
   /** The initial value of the object. */
   readonly given: Json;
-  readonly depth: number;
-  /** Properties of the object that have no field. */
-  readonly fixed?: Json;
 }
 
 /** Reads a removed object or an empty control. Returns a problem if the value is required and cannot be null. */

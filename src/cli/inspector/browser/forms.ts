@@ -198,14 +198,9 @@ function makeRestField(schema: unknown, others: readonly [string, unknown][], { 
   });
 }
 
-interface Property {
-  readonly context: FormContext;
-  readonly name: string;
+interface Property extends Omit<Place, "id" | "about" | "fixed"> {
+  /** If `initial` is `undefined`, the schema's default is used. */
   readonly schema: unknown;
-  readonly isRequired: boolean;
-  /** The initial value. Defaults to the schema's default. */
-  readonly initial: unknown;
-  readonly depth: number;
 }
 
 function makeField(property: Property): Field {

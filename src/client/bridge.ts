@@ -10,7 +10,7 @@ import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { ForwardedQuestions } from "./bridge_questions.ts";
 import { BridgeSession } from "./bridge_session.ts";
 import type { Channel, SendResult } from "./channel.ts";
-import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
+import { createSender, type HttpSender } from "./client_auth.ts";
 import { HttpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel } from "./line_channel.ts";
 import { type Message, readForwarded } from "./message.ts";
@@ -18,12 +18,10 @@ import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
 import { explain, toShown } from "./shown.ts";
+import type { TargetOptions } from "./target.ts";
 
-export interface BridgeOptions {
+export interface BridgeOptions extends Pick<TargetOptions, "auth" | "headers" | "fetch"> {
   readonly url: string;
-  readonly auth?: ClientAuth;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly fetch?: (request: Request) => Promise<Response>;
   /** Sends a message to the client. Resolves when the client is ready for the next message, and never rejects. */
   readonly write: (message: Message) => Promise<void>;
   /** Called with problems that are not reported to the client. */

@@ -15,10 +15,10 @@ import { isObject } from "../core/protocol/jsonrpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { readFailure, withFailure } from "../core/kit/failure.ts";
 import { toPrintableLine } from "../core/kit/printable.ts";
-import { LegacyCodec, legacyProtocol } from "./legacy.ts";
+import { LegacyCodec, type LegacyOptions, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, ModernProtocol, readSupported } from "./modern.ts";
 import type { Rpc } from "./rpc.ts";
-import { type Protocol, type ProtocolOptions, type ServerInfo, toServerInfo } from "./protocol.ts";
+import { type Protocol, type ServerInfo, toServerInfo } from "./protocol.ts";
 import { toShown } from "./shown.ts";
 
 /** All supported protocol revisions, newest first. */
@@ -34,14 +34,11 @@ export function isModern(version: string): boolean {
   return version >= FIRST_MODERN;
 }
 
-export interface DetectOptions extends ProtocolOptions {
-  readonly versions: readonly string[];
+export interface DetectOptions extends LegacyOptions {
   /**
    * Milliseconds to wait for the response to the first request, over stdio, where a legacy server may never respond.
    */
   readonly probeMs: number;
-  /** Whether to open the standalone stream immediately after the handshake, in the legacy era. */
-  readonly listens: boolean;
 }
 
 /**

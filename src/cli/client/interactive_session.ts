@@ -164,6 +164,7 @@ function startSilenceTimeout(ms: number): SilenceTimeout {
   return { signal: controller.signal, restart, countWhile, pauseWhile, stop: () => stopTimer() };
 }
 
+/** Minimum milliseconds between two updates, because a server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;

@@ -1,3 +1,6 @@
+/**
+ * Recognizes hosts in private networks.
+ */
 import { PRIVATE_NETWORKS } from "../../core/kit/private_networks.ts";
 
 const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\.arpa)$/;

@@ -28,7 +28,7 @@ import { isMcpError } from "../core/protocol/errors.ts";
 import { LogCharge, type LogChargeParts } from "./log_charge.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
-import { PendingEnds } from "./pending_ends.ts";
+import { UnwrittenEnds } from "./unwritten_ends.ts";
 import type { OwnUse } from "./operations.ts";
 import { PartView } from "./part_view.ts";
 import { Repeated } from "./repeated.ts";
@@ -128,7 +128,7 @@ export class InstanceState implements SharedState, Sealing {
   /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
-  readonly ends: PendingEnds;
+  readonly ends: UnwrittenEnds;
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new BoundedMap<string, SharedChange>({ full: "refuse", max: MAX_CHANGES });
   /** Changes by this instance whose notifications the store has not returned yet. */
@@ -155,7 +155,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#parts = parts;
     // The first path with a state is the path with parameters, because its server creates the servers of concrete paths.
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
-    this.ends = new PendingEnds(host);
+    this.ends = new UnwrittenEnds(host);
     this.own = new SealedStore(new UserView(parts, "server"), this);
     this.#connection = new Repeated(this.clock, () => this.succeeds("get", () => this.check()));
     this.#listener = new Repeated(this.clock, () => this.#follow());

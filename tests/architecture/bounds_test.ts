@@ -38,7 +38,7 @@ const SHORT: { readonly [path: string]: string } = {
   "src/server/call/rerun_watch.ts": "one call during development",
   "src/server/eras/modern/input_requests.ts": "one call, with `calls.stateBytes`",
   "src/server/handlers/encoders.ts": "the encoding of one value",
-  "src/server/handlers/filters.ts": "one call",
+  "src/server/handlers/guarded_run.ts": "one call",
   "src/server/handlers/guarded_questions.ts": "one call",
   "src/server/handlers/transform.ts": "a schema that the author wrote",
 };

@@ -5,7 +5,7 @@ import type { Clock } from "../../library.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";
 
 /** The ended tasks of one server. */
-export class Ended {
+export class EndedTasks {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */
   // Bound: `MAX_CHARACTERS`.

@@ -4,7 +4,7 @@
 import { McpError, type Params } from "../../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
-import { Ended } from "./ended_tasks.ts";
+import { EndedTasks } from "./ended_tasks.ts";
 import { type RunningTask, toFull, untilDone } from "./running_task.ts";
 import { toAnswers, withAnswers } from "./task_answers.ts";
 import type { Keep } from "./task_bytes.ts";
@@ -23,7 +23,7 @@ export class Jobs implements TakeoverHost {
   readonly #announce: Announce;
   // Bound: `calls.detached`.
   readonly #running = new Map<string, RunningTask>();
-  readonly #ended: Ended;
+  readonly #ended: EndedTasks;
   // Bound: `calls.running`, because each read is part of a call.
   readonly #reading = new Map<string, Promise<TaskRecord | undefined>>();
   readonly #takeover: Takeover;
@@ -51,7 +51,7 @@ export class Jobs implements TakeoverHost {
     this.server = server;
     this.store = new TaskStore(server);
     this.#announce = announce;
-    this.#ended = new Ended(server.clock);
+    this.#ended = new EndedTasks(server.clock);
     this.#takeover = new Takeover(this);
     this.#takeover.start();
     this.#stopWatching = server.handlers.watch(() => this.#cancelRemoved());

@@ -18,7 +18,7 @@ import {
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { createList, type Entry } from "../visibility/pagination.ts";
-import type { Guarded } from "./filters.ts";
+import type { Guarded } from "./guarded_run.ts";
 import { runGuarded } from "./lazy_values.ts";
 
 /** A handler in the registry, without type parameters, because its schemas validate the values at runtime. */

@@ -11,7 +11,7 @@ import { show } from "../../core/known_options.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue, Filter } from "../visibility/guards.ts";
 import type { Callable } from "./callable.ts";
-import { Claims, type Fingerprint, type Returned } from "./claims.ts";
+import { type Fingerprint, KeyedRuns, type Returned } from "./keyed_runs.ts";
 import { readHidden } from "./hidden_values.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
@@ -30,7 +30,7 @@ export async function runIdempotent(
   };
   if (key === undefined) return await begin(filter);
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
-  const claims = core.state.slot(Claims, () => new Claims(core.ticker));
+  const claims = core.state.slot(KeyedRuns, () => new KeyedRuns(core.ticker));
   const { arguments: sent = {} } = call.params;
   const hidden = readHidden(call);
   const input = await toFingerprint(hidden ? [sent, hidden] : sent, value);

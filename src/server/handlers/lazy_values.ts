@@ -3,7 +3,7 @@
  * differ between callers.
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import type { FilteredRun, Guarded } from "./filters.ts";
+import type { FilteredRun, Guarded } from "./guarded_run.ts";
 
 export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
 

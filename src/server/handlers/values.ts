@@ -3,5 +3,5 @@
  * between callers. Loaded by `lazy_values.ts`.
  */
 export { EncodedResults } from "./encoded_results.ts";
-export { runFiltered } from "./filters.ts";
+export { runFiltered } from "./guarded_run.ts";
 export { toVariant } from "./variant.ts";

@@ -30,7 +30,7 @@ interface Ending extends Pick<PendingEnd, "write"> {
  */
 const KEPT_MS = 60_000;
 
-export class PendingEnds {
+export class UnwrittenEnds {
   // Bound: `sessions.ending`.
   readonly #ends = new Map<string, PendingEnd>();
   readonly #server: Charging;

@@ -55,7 +55,7 @@ interface Turn {
   readonly over: PromiseWithResolvers<KeptRecord | undefined>;
 }
 
-export class Claims {
+export class KeyedRuns {
   readonly #ticker: Ticker;
   readonly #local: LocalValues;
   // Bound: `calls.running`.

@@ -96,6 +96,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))
     ),
     ...ENGINES.map((engine) => series("load:kills", ["--engine", engine, "--kills", "20"])),
+    series("load:kills", ["--pause", "--engine", "redis", "--kills", "20"]),
+    series("load:kills", ["--pause", "--engine", "postgres", "--kills", "20"]),
     series("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
     series("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
     series("load:tasks", ["--tasks", "10"]),

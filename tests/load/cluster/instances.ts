@@ -28,6 +28,8 @@ export interface Instance {
   start(): Promise<void>;
   /** Sends a signal to the process, and waits until it has exited. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
+  /** Suspends the process, which then holds its connections and misses its deadlines. */
+  pause(ms: number): Promise<void>;
   /** Returns the standard error so far. */
   errors(): string;
 }
@@ -131,6 +133,11 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
         throw new Error(`Cannot end an instance on ${runtime}: it has ended by itself (${signal ?? code}): ${errors}`);
       }
       await ended?.status;
+    },
+    async pause(ms) {
+      child?.kill("SIGSTOP");
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      child?.kill("SIGCONT");
     },
     errors: () => errors,
   };

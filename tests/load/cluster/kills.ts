@@ -1,59 +1,73 @@
 // Kills the instances of a server under load, one after another, and restarts them. No acknowledged change may be lost,
 // no effect may be doubled, and every request must end.
 //
-// With --rolling, each instance is shut down instead, as in a rolling restart, and no request may fail.
+// With --rolling, each instance is shut down instead, as in a rolling restart, and no request may fail. With --pause, each
+// instance is suspended for up to 20 seconds instead, and continues with what it did before.
 //
 //   deno task load:kills [--engine redis|postgres|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
-//                        [--skew MS]
+//                        [--pause] [--skew MS]
 //
 // With --skew, the clocks of the instances differ by MS milliseconds. Redis and PostgreSQL have their own clock.
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, MISSING, RUNTIMES, startCluster } from "./instances.ts";
 
+type Mode = "kills" | "restarts" | "pauses";
+
+/** Maximum duration of a pause in milliseconds. Leases expire, and other instances take over, in less time. */
+const MAX_PAUSE_MS = 20_000;
+
 interface Run {
   readonly engine: Engine;
   readonly runtime: string;
   readonly kills: number;
-  readonly isRolling: boolean;
+  readonly mode: Mode;
   readonly skewMs: number;
 }
 
 function toRuns(args: readonly string[]): readonly Run[] {
-  const values = readOptions(args, { values: ["--engine", "--runtime", "--kills", "--skew"], flags: ["--rolling"] });
+  const values = readOptions(args, {
+    values: ["--engine", "--runtime", "--kills", "--skew"],
+    flags: ["--rolling", "--pause"],
+  });
   const engines = ENGINES.filter((each) => (values.get("--engine") ?? each) === each);
   const kills = Number(values.get("--kills") ?? 5);
   const runtime = values.get("--runtime");
   if (!engines.length || !(kills > 0) || runtime !== undefined && !RUNTIMES[runtime]) {
     throw new Error("Cannot start: write --engine redis|postgres|sqlite|denokv --runtime deno|bun|mixed --kills N");
   }
-  const isRolling = values.has("--rolling");
+  const mode: Mode = values.has("--rolling") ? "restarts" : values.has("--pause") ? "pauses" : "kills";
   return engines.map((engine) => ({
     engine,
     runtime: engine === "denokv" ? "deno" : runtime ?? "mixed",
     kills,
-    isRolling,
+    mode,
     skewMs: Number(values.get("--skew") ?? 0),
   }));
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function runKills({ engine, runtime, kills, isRolling, skewMs }: Run): Promise<Crowd["seen"]> {
+async function runKills({ engine, runtime, kills, mode, skewMs }: Run): Promise<Crowd["seen"]> {
   await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime], skewMs });
   const crowd = await startCrowd(cluster.send);
   await crowd.checkSubscribers();
   for (let kill = 0; kill < kills; kill++) {
     const victim = cluster.instances[Math.floor(Math.random() * cluster.instances.length)];
     await pause(200 + Math.random() * 600);
-    await victim.end(isRolling ? "SIGTERM" : "SIGKILL");
+    if (mode === "pauses") await victim.pause(Math.random() ** 2 * MAX_PAUSE_MS);
+    else await victim.end(mode === "restarts" ? "SIGTERM" : "SIGKILL");
     crowd.noteKill();
     await crowd.checkSubscribers();
-    await victim.start();
+    if (mode !== "pauses") await victim.start();
   }
   await crowd.checkSubscribers();
   await crowd.stop();
-  if (isRolling) { for (const [text, times] of crowd.seen.errors) crowd.seen.faults.push(`${times} × ${text}`); }
+  if (mode === "restarts") {
+    for (const [text, times] of crowd.seen.errors) {
+      crowd.seen.faults.push(`${times} × ${text}`);
+    }
+  }
   for (const { errors, runtime } of cluster.instances) {
     if (/Unhandled|Uncaught|panicked/.test(errors())) crowd.seen.faults.push(`an instance on ${runtime}: ${errors()}`);
   }
@@ -72,9 +86,7 @@ for (const run of toRuns(Deno.args)) {
   const seen = await runKills(run);
   const seconds = Math.round((performance.now() - began) / 1000);
   console.log(
-    `\n${run.kills} ${
-      run.isRolling ? "restarts" : "kills"
-    } on ${run.engine}, ${run.runtime}: ${seconds} s, longest request ${
+    `\n${run.kills} ${run.mode} on ${run.engine}, ${run.runtime}: ${seconds} s, longest request ${
       Math.round(seen.longestMs)
     } ms, ${seen.handshakes} handshakes`,
   );

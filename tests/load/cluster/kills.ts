@@ -2,7 +2,7 @@
 // no effect may be doubled, and every request must end.
 //
 // With --rolling, each instance is shut down instead, as in a rolling restart, and no request may fail. With --pause, each
-// instance is suspended for up to 20 seconds instead, and continues with what it did before.
+// instance is suspended for up to 9 seconds instead, and continues with what it did before.
 //
 //   deno task load:kills [--engine redis|postgres|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
 //                        [--pause] [--skew MS]
@@ -14,8 +14,11 @@ import { type Engine, ENGINES, MISSING, RUNTIMES, startCluster } from "./instanc
 
 type Mode = "kills" | "restarts" | "pauses";
 
-/** Maximum duration of a pause in milliseconds. Leases expire, and other instances take over, in less time. */
-const MAX_PAUSE_MS = 20_000;
+/**
+ * Maximum duration of a pause in milliseconds. Leases expire in less time, so that other instances take over. Messages
+ * that an instance forwards to another are kept for a longer time.
+ */
+const MAX_PAUSE_MS = 9000;
 
 interface Run {
   readonly engine: Engine;
@@ -55,7 +58,7 @@ async function runKills({ engine, runtime, kills, mode, skewMs }: Run): Promise<
   for (let kill = 0; kill < kills; kill++) {
     const victim = cluster.instances[Math.floor(Math.random() * cluster.instances.length)];
     await pause(200 + Math.random() * 600);
-    if (mode === "pauses") await victim.pause(Math.random() ** 2 * MAX_PAUSE_MS);
+    if (mode === "pauses") await victim.pause(Math.random() * MAX_PAUSE_MS);
     else await victim.end(mode === "restarts" ? "SIGTERM" : "SIGKILL");
     crowd.noteKill();
     await crowd.checkSubscribers();

@@ -15,8 +15,8 @@ import { type Engine, ENGINES, MISSING, RUNTIMES, startCluster } from "./instanc
 type Mode = "kills" | "restarts" | "pauses";
 
 /**
- * Maximum duration of a pause in milliseconds. Leases expire in less time, so that other instances take over. Messages
- * that an instance forwards to another are kept for a longer time.
+ * Maximum duration of a pause in milliseconds. Leases expire in less time, so that other instances take over. After a
+ * pause of more than 10 seconds, a call with a question can end 10 seconds after the pause.
  */
 const MAX_PAUSE_MS = 9000;
 

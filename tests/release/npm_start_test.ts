@@ -38,7 +38,7 @@ Deno.test({
       const scripts = { start: command, background: `${command} &` };
       await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", scripts }));
       const handlers = `tool({ name: "pid", run: () => String(process.pid) }), tool({ name: "slow", run }) `;
-      const run = "const run = () => new Promise((resolve) => setTimeout(() => resolve('done'), 2500));";
+      const run = "function run() { return new Promise((resolve) => setTimeout(() => resolve('done'), 2500)); }";
       await Deno.writeTextFile(
         `${cwd}/server.ts`,
         `${SERVER.replace("handlers: [inc, self]", `handlers: [${handlers}]`)}\n${run}`,

@@ -15,7 +15,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
-export const PHASES = 18;
+export const PHASES = 19;
 
 type Step = () => unknown;
 
@@ -71,6 +71,8 @@ export class Attackers {
       () => this.#fillSession(),
       () => this.#useKeys(),
       () => this.#endSession(),
+      // Begins a session without continuing it.
+      async () => void await initialize(this.#site, this.#next()),
       () => this.#consent(),
       () => this.#post(toFollow()),
       ...hasTenants ? this.#listTenantSteps() : [],

@@ -21,7 +21,7 @@ export interface AccessToken {
 
 export interface TokenParams {
   readonly client: OAuthClient;
-  /** The form parameters, except those that authenticate the client. `undefined` parameters are not sent. */
+  /** Parameters of the form, without the credentials of the client. Parameters that are `undefined` are not sent. */
   readonly params: Readonly<Record<string, string | undefined>>;
   /** Returns the current time, in milliseconds since 1970. */
   readonly date: () => number;

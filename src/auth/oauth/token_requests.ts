@@ -32,7 +32,7 @@ export interface TokenRequest {
   readonly issuer: string;
   readonly endpoint: string;
   readonly client: OAuthClient;
-  /** The form parameters, except those that authenticate the client. */
+  /** Parameters of the form, without the credentials of the client. */
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly send: Send;
 }

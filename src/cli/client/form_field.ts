@@ -92,7 +92,8 @@ function showChoices(choices: readonly Choice[]): string {
 }
 
 function toChoices(schema: unknown): readonly Choice[] {
-  const choices = listChoices(Object(schema)) ?? [];
+  const { const: _, ...others } = Object(schema);
+  const choices = listChoices(others) ?? [];
   return choices.map(({ value, title }) => ({ value: String(value), title: String(title ?? value) }));
 }
 

@@ -4,7 +4,7 @@
 import type { Clock } from "../../library.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";
 
-/** The ended tasks of one server. */
+/** Caches the tasks of one server that have ended. */
 export class EndedTasks {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */

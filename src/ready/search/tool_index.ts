@@ -79,7 +79,7 @@ export interface Scores {
   readonly scores: Float64Array;
 }
 
-/** What a set has computed for earlier queries, by stem. */
+/** The results of earlier queries in one set, by stem. */
 export interface Memory {
   readonly matches: Map<string, Matches>;
   readonly scores: Map<string, Scores>;
@@ -92,7 +92,7 @@ export class ToolIndex {
   #size = 0;
   readonly #maxKept: number;
   #kept = 0;
-  /** What the sets have computed for earlier queries. */
+  /** The results of earlier queries, by set. */
   #memories = new WeakMap<object, Memory>();
 
   constructor(maxKept: number = MAX_KEPT) {
@@ -143,7 +143,7 @@ export class ToolIndex {
     return memory;
   }
 
-  /** Counts matches that a set keeps. If there are too many, all sets forget theirs, also those that nobody searches. */
+  /** Counts the matches that a set keeps. If there are too many, all sets drop their matches, even sets no longer in use. */
   keep(matches: number): void {
     this.#kept += matches + LIST;
     if (this.#kept <= this.#maxKept) return;

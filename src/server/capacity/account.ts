@@ -177,7 +177,7 @@ export class Pot {
 
   /** Evicts holdings until there is room. If there is still no room, reports the limit and returns `false`. */
   makeRoom(account: Account, amount: number): boolean {
-    // While all clients together stay below the limits of one client, no client exceeds its limits.
+    // No client can exceed its own limits while all clients together use less than these limits.
     if (this.used + amount <= Math.min(this.share, this.common, this.perTenant)) return true;
     for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);

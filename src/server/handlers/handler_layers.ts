@@ -1,6 +1,6 @@
 /**
- * What layers add to a handler without a step around it: requirements, metadata, checks against other handlers, and the
- * list of steps.
+ * Collects what layers add to a handler, apart from code that runs around calls: requirements, metadata, checks against
+ * other handlers, and the list of steps.
  */
 import { toFrozen } from "../../core/kit/frozen.ts";
 import { quote } from "../../core/protocol/errors.ts";

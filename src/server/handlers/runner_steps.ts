@@ -21,7 +21,7 @@ import { type Bound, type CallParts, StepCall, toCore, type With, withState } fr
 import type { WrappingLayer } from "./extension_call.ts";
 import type { CompiledOptions } from "./handler_layers.ts";
 
-/** What stands around the whole call of a handler besides the steps of its layers. */
+/** Code that runs around a whole call, in addition to the steps of the layers. */
 export interface Around {
   readonly options: CompiledOptions;
   /** Kind and name of the handler. */

@@ -1,6 +1,5 @@
 /**
- * What the HTTP endpoint and the authenticator pass to each other. The code of the authenticator loads only for servers
- * with `auth`.
+ * Types that the HTTP endpoint shares with the authenticator, whose code loads only for servers with `auth`.
  */
 import type { ReadPathParams } from "../../call/context.ts";
 import type { Engine } from "../../engine/era.ts";

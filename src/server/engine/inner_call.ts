@@ -56,7 +56,6 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
   tree.running.add(call);
   call.observePart(outer);
   const run = async () => {
-    // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
     const runner = await grant(call, parts, "inner");
     requireWaiting(outer, request);
     await noteCalled(outer, call, runner);

@@ -103,3 +103,8 @@ Deno.test("an answer can be the title of a choice", () => {
   });
   assertEquals(fields.map(({ read }) => read("green")), [{ value: "g" }, { value: "g" }, { value: ["g"] }]);
 });
+
+Deno.test("a field with a single allowed number is answered with the number", () => {
+  const [field] = toFields({ properties: { version: { type: "integer", const: 2 } } });
+  assertEquals(field.read("2"), { value: 2 });
+});

@@ -1,5 +1,5 @@
 /**
- * What tools, prompts and resources share: their entries in the registry, and how a call finds and runs them.
+ * The entries of tools, prompts and resources in the registry, and how a call finds and runs them.
  */
 import { INVALID_PARAMS, McpError, quote } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";

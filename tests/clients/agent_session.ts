@@ -1,9 +1,10 @@
 // One conversation of an agent with the fake model, in which the agent calls the probe.
+import { toDenoDir } from "../support/processes.ts";
 import type { Agent, Place } from "./agents/agent.ts";
 import { toEvidence } from "./evidence.ts";
 import { type Recording, startModel } from "./model/model.ts";
 import type { Observation } from "./observation.ts";
-import { toDenoDir, toFile, toProgram } from "./probe/commands.ts";
+import { toFile, toProgram } from "./probe/commands.ts";
 import { type Ended, runProgram, toEnvironment } from "./programs.ts";
 import { script } from "./script.ts";
 import { type Connection, openServer, type TeedServer } from "./teed_server.ts";

@@ -1,9 +1,9 @@
 // Calls the probe through supergateway, which starts one process of a stdio server for all of its clients.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
-import { findFreePort } from "../support/processes.ts";
+import { findFreePort, toDenoDir } from "../support/processes.ts";
 import type { Check } from "./checks.ts";
-import { toDenoDir, toFile, toProgram } from "./probe/commands.ts";
+import { toFile, toProgram } from "./probe/commands.ts";
 import { toEnvironment } from "./programs.ts";
 import type { Tools } from "./tools.ts";
 

@@ -1,10 +1,9 @@
 // Signs an agent in at an authorization server, and lets it call a tool that needs the access token.
-import { root, start } from "../support/processes.ts";
+import { root, start, toDenoDir } from "../support/processes.ts";
 import { configure, createPlace, PROMPT } from "./agent_session.ts";
 import type { Agent } from "./agents/agent.ts";
 import type { Check } from "./checks.ts";
 import { startModel } from "./model/model.ts";
-import { toDenoDir } from "./probe/commands.ts";
 import { runProgram } from "./programs.ts";
 import { openServer } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
@@ -24,7 +23,6 @@ export async function signIn(agent: Agent, tools: Tools): Promise<SignIn> {
   const folder = `${tools.work}/${agent.name}-sign-in`;
   const place = await createPlace(agent, { tools, folder });
   await using issuers = await start([tools.deno, "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`], {
-    env: { DENO_DIR: toDenoDir() },
     timeoutMs: OIDC_MS,
   });
   // This issuer registers clients. The other issuers would fetch the documents of clients from the internet.

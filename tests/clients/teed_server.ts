@@ -1,7 +1,7 @@
 // A probe whose messages are recorded: over HTTP by a proxy, and over stdio by a program that the client starts.
-import { root } from "../support/processes.ts";
+import { root, toDenoDir } from "../support/processes.ts";
 import { startHttpTee } from "./http_tee.ts";
-import { toDenoDir, toFile, toHttpCommand, toProgram } from "./probe/commands.ts";
+import { toFile, toHttpCommand, toProgram } from "./probe/commands.ts";
 import type { ProbeKind } from "./probe/commands.ts";
 import { serveProbe } from "./probe/serve_probe.ts";
 import type { Tools } from "./tools.ts";

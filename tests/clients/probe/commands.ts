@@ -31,8 +31,3 @@ export function toProgram(probe: ProbeKind, { deno, bun, node, npmProject }: Too
       return [deno, "run", "-A", "--quiet", "--node-modules-dir=manual"];
   }
 }
-
-/** Returns the folder in which Deno keeps packages, because a new home has none. */
-export function toDenoDir(): string {
-  return Deno.env.get("DENO_DIR") ?? `${Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME")}/.cache`}/deno`;
-}

@@ -1,10 +1,11 @@
 // Runs the behaviour suite, and tests of features that differ between runtimes, on each supported version of Node.
 // Deno runs the tests that start processes. Their processes are the npm package's program on Node.
 //
-// deno task test:node [--newest] [--filter NAME] [--report PATH] [file...]
+// deno task test:node [--newest] [--differing] [--filter NAME] [--report PATH] [file...]
 //
-// With --newest, runs on the newest version only. With --filter, runs only the tests whose name contains NAME, or matches
-// it if NAME is a pattern between slashes. With --report, writes a JUnit file.
+// With --newest, runs on the newest version only. With --differing, runs only the tests of code that differs on Node. With
+// --filter, runs only the tests whose name contains NAME, or matches it if NAME is a pattern between slashes. With
+// --report, writes a JUnit file.
 import { parseArgs } from "node:util";
 import { startOidc } from "../auth/oidc.ts";
 import { install } from "../release/npm_install.ts";
@@ -14,20 +15,24 @@ import { listTests } from "../support/tiers.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Test files and folders that run if the command line names no files. */
-const TESTED = [
+/** Test files and folders of code that is the same on each runtime. */
+const SAME = [
   "tests/apps/",
-  "tests/auth/",
   "tests/behaviour/",
+  "tests/observe/health_test.ts",
+  "tests/testing/",
+];
+
+/** Test files and folders of code that differs on Node, or that calls what differs: files, sockets, streams, threads. */
+const DIFFERING = [
+  "tests/auth/",
   "tests/cli/sign_in/",
   "tests/client/oauth/",
   "tests/discovery/discovery_test.ts",
   "tests/kit/base64_test.ts",
-  "tests/observe/health_test.ts",
   "tests/serve/serve_test.ts",
   "tests/serve/wire_test.ts",
   "tests/stores/redis_clients_test.ts",
-  "tests/testing/",
   "tests/transports/stdio_test.ts",
   "tests/transports/stdio_end_test.ts",
   "tests/transports/stdout_guard_test.ts",
@@ -73,7 +78,12 @@ function toPattern(filter: string): string {
 async function runTests(node: string, files: readonly string[]): Promise<readonly Case[]> {
   if (!files.length) return [];
   await using oidc = await startOidc();
-  const env = { NO_COLOR: "1", OIDC_ISSUERS: JSON.stringify(oidc.issuers) };
+  const env = {
+    NO_COLOR: "1",
+    OIDC_ISSUERS: JSON.stringify(oidc.issuers),
+    // Each process and each thread would remove the types of all modules again, which takes most of its time.
+    NODE_COMPILE_CACHE: `${folder}/compiled`,
+  };
   const cases: Case[] = [];
   const left = files.values();
   await Promise.all(Array.from({ length: JOBS }, async () => {
@@ -138,13 +148,19 @@ function toFailures(text: string): string {
 
 const { values, positionals } = parseArgs({
   args: Deno.args,
-  options: { newest: { type: "boolean" }, filter: { type: "string" }, report: { type: "string" } },
+  options: {
+    newest: { type: "boolean" },
+    differing: { type: "boolean" },
+    filter: { type: "string" },
+    report: { type: "string" },
+  },
   allowPositionals: true,
 });
 const pattern = values.filter === undefined ? undefined : toPattern(values.filter);
 const all = await listTests();
 const isIn = (list: readonly string[]) => (path: string) => list.some((start) => path.startsWith(start));
 const versions = values.newest ? NODE_VERSIONS.slice(-1) : NODE_VERSIONS;
+const TESTED = [...DIFFERING, ...values.differing ? [] : SAME];
 const given = positionals.length ? [...new Set(positionals)] : all.filter(isIn([...TESTED, ...PROCESSES]));
 const withProcesses = given.filter(isIn(PROCESSES));
 const files = given.filter((path) => !isIn(PROCESSES)(path) || isIn(TESTED)(path));
@@ -164,7 +180,8 @@ for (const version of versions) {
     );
     continue;
   }
-  cases.push(...await runTests(found.path, files), ...await runProcesses(found.path, withProcesses, program));
+  const running = [runTests(found.path, files), runProcesses(found.path, withProcesses, program)];
+  cases.push(...(await Promise.all(running)).flat());
   console.log(`Node ${version}: ${toCounts()} so far`);
 }
 await Deno.remove(folder, { recursive: true });

@@ -52,7 +52,7 @@ Deno.test({
   ignore,
   async fn() {
     const folder = await Deno.makeTempDir();
-    const { command, runtime } = (await listSteps()).find(({ name }) => name === "test:node --newest")!;
+    const { command, runtime } = (await listSteps()).find(({ name }) => name === "test:node --newest --differing")!;
     const run = async (name: string) => {
       const file = `${folder}/${name}_test.ts`;
       await Deno.writeTextFile(

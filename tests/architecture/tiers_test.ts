@@ -5,7 +5,7 @@ import { type LastRun, toAge } from "../support/last_run.ts";
 import { BY_HAND, listSteps } from "../support/step_list.ts";
 import { runStep, type Step, type Verdict } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
-import { listTests, LONG, SLOW, toTier } from "../support/tiers.ts";
+import { listTests, LONG, SLOW, toTier, WAITING } from "../support/tiers.ts";
 import { until } from "../support/behaviour.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -24,6 +24,10 @@ Deno.test({
         `${entry} matches no test file`,
       );
     }
+    assertEquals(
+      WAITING.map((path) => [path, tests.includes(path), toTier(path)]),
+      WAITING.map((path) => [path, true, "fast"]),
+    );
     const steps = await listSteps();
     for (const path of tests) {
       const found = steps.filter(({ files, tier }) => files?.includes(path) && [toTier(path), "long"].includes(tier));

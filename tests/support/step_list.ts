@@ -1,14 +1,18 @@
 // The steps of `deno task ok`, in the order in which they run.
 import type { Step } from "./steps.ts";
-import { hasRuntimes, hasWays, listTests, startsProcesses, type Tier, toTier } from "./tiers.ts";
+import { hasRuntimes, hasWays, listTests, startsProcesses, type Tier, toTier, WAITING } from "./tiers.ts";
 
 /** A step and its tier. */
 export interface TierStep extends Step {
   readonly tier: Tier;
 }
 
-/** Number of test files that run concurrently. It exceeds the number of cores, because tests mostly wait. */
-const JOBS = 4;
+/**
+ * Number of test files that run concurrently in a step. It exceeds the number of cores, because tests mostly wait. In the
+ * fast and in the slow tier, two steps run at the same time.
+ */
+const JOBS = 3;
+const JOBS_ALONE = 4;
 /** Number of runs of each test that kills processes, in the long tier. */
 const KILLS = 5;
 /** The newest legacy revisions that the official suite tests only through a capped server. */
@@ -48,7 +52,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
 /** The steps of all tiers. */
 export async function listSteps(): Promise<readonly TierStep[]> {
   const tests = await listTests();
-  const fast = tests.filter((path) => toTier(path) === "fast");
+  const fast = [...WAITING, ...tests.filter((path) => toTier(path) === "fast" && !WAITING.includes(path))];
   const slow = tests.filter((path) => toTier(path) === "slow");
   const long = tests.filter((path) => toTier(path) === "long");
   const withWays = await Promise.all(fast.map(hasWays));
@@ -58,24 +62,25 @@ export async function listSteps(): Promise<readonly TierStep[]> {
   const few = { QUICK: "1" };
   const others = { QUICK: "0" };
   return [
-    check("check"),
-    check("doc-lint"),
-    check("lint"),
-    check("fmt"),
-    documents(),
+    // In each tier, the longest step begins first, and the other steps run beside it.
     onDeno("test", "fast", fast, { env: few }),
+    check("fmt"),
+    check("lint"),
+    check("doc-lint"),
+    check("check"),
+    documents(),
     onBun("test:bun", "fast", fast, { env: few }),
 
-    onNode("slow", ["--newest"], { env: few }),
-    check("publish:dry", "slow"),
-    onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
     onDeno("test:slow", "slow", slow, { env: { ONE_RUNTIME: "1" } }),
     onBun("test:slow:bun", "slow", slow.filter((path) => !startsProcesses(path))),
+    // The behaviours run on Node in the long tier, because their code is the same on each runtime.
+    onNode("slow", ["--newest", "--differing"], { env: few }),
+    onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
+    check("publish:dry", "slow"),
     count("conformance", []),
     ...["2025-11-25", "2026-07-28"].map((spec) => count("conformance", ["--runtime", "node", "--spec", spec])),
     count("conformance", ["--tasks"]),
     count("conformance", ["--skills"]),
-    count("conformance:client", []),
     count("test:workerd", []),
     count("frameworks", ["fastify"]),
     count("load:kills", ["--kills", "1"], { isAboutRaces: true }),
@@ -90,6 +95,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
     onNode("long", []),
     onNode("long", ["--newest", "tests/stores/postgres_clients_test.ts"]),
+    // The scenarios differ by revision and by authorization server, and tests/client and tests/auth test both too.
+    series("conformance:client", []),
     series("conformance", ["--old"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
     ...["redis", "postgres", "sqlite"].flatMap((store) =>
@@ -169,14 +176,14 @@ function onDeno(name: string, tier: Tier, files: readonly string[], { env, filte
     ...filter ? ["--filter", `/${filter}/`] : [],
     ...files,
   ];
-  return { ...toTests(name, tier, { command, files }), env: { DENO_JOBS: `${JOBS}`, ...env } };
+  return { ...toTests(name, tier, { command, files }), env: { DENO_JOBS: `${toJobs(tier)}`, ...env } };
 }
 
 function onBun(name: string, tier: Tier, files: readonly string[], { env, filter }: Options = {}): TierStep {
   const command = [
     "bun",
     "test",
-    `--parallel=${JOBS}`,
+    `--parallel=${toJobs(tier)}`,
     "--dots",
     "--only-failures",
     "--reporter=junit",
@@ -187,12 +194,16 @@ function onBun(name: string, tier: Tier, files: readonly string[], { env, filter
   return { ...toTests(name, tier, { command, files }), runtime: "Bun", env };
 }
 
-/** Returns a step that runs tests on Node. In the slow tier, it runs at the same time as other steps. */
+function toJobs(tier: Tier): number {
+  return tier === "long" ? JOBS_ALONE : JOBS;
+}
+
+/** Returns a step that runs tests on Node. */
 function onNode(tier: Tier, words: readonly string[], { env }: Pick<Options, "env"> = {}): TierStep {
   const command = ["deno", "run", "-A", "--no-check", "tests/node/run.ts", "--report=REPORT", ...words];
   const name = ["test:node", ...words].join(" ");
   const again = `deno task ${name}`;
-  return { ...toTests(name, tier, { command }), runtime: "Node", env, again, isAlone: tier !== "slow" };
+  return { ...toTests(name, tier, { command }), runtime: "Node", env, again };
 }
 
 function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">): TierStep {
@@ -204,7 +215,7 @@ function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">
     kind: "report",
     again,
     minutes: tier === "fast" ? 30 : 60,
-    isAlone: true,
+    isAlone: tier === "long",
     isRepeated: tier === "slow",
   };
 }

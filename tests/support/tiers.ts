@@ -58,6 +58,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/serve/rejections_test.ts": "starts processes on each runtime",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/web/browser_test.ts": "opens a browser",
+  "tests/transports/stdin_exit_test.ts": "waits for 5 seconds whether processes stay alive",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
@@ -73,6 +74,18 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/type_errors_test.ts": "starts the compiler",
   "tests/stores/user_types_test.ts": "starts the compiler",
 };
+
+/** Fast test files that wait for up to a minute. They begin first, so that the tests and checks beside them use the cores. */
+export const WAITING: readonly string[] = [
+  "tests/stores/session_store_test.ts",
+  "tests/worker/worker_test.ts",
+  "tests/eras/read_access_test.ts",
+  "tests/auth/server_handle_test.ts",
+  "tests/tasks/instances_test.ts",
+  "tests/core/visibility_test.ts",
+  "tests/auth/failures_test.ts",
+  "tests/fuzz/corpus_test.ts",
+];
 
 /** Returns the tier of a test file. Throws if more than one entry of the slow tier lists the file. */
 export function toTier(path: string): Exclude<Tier, "weekly"> {

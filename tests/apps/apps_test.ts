@@ -8,6 +8,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { listModules } from "../architecture/loaded_modules.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { onDeno } from "../support/on_deno.ts";
 
 const ID = "io.modelcontextprotocol/ui";
 const HTML = "text/html;profile=mcp-app";
@@ -309,15 +310,12 @@ Deno.test("the apps entry throws in a page without the bridge script", () => {
   assertThrows(() => getPage(), Error, sentence("app()"));
 });
 
-Deno.test({
-  name: "a server without apps loads no module of the apps entry",
-  ignore: !isDeno, // `deno info` lists the modules.
-  async fn() {
-    const modules = await listModules("mod.ts");
-    assertEquals(modules.filter((path) => path.startsWith("src/extensions/apps/")), []);
-    assert((await listModules("src/extensions/apps/apps.ts")).includes("src/extensions/apps/document.ts"));
-    assertEquals(await listModules("src/extensions/apps/page.ts"), ["src/extensions/apps/page.ts"]);
-  },
+// `deno info` lists the modules.
+onDeno("a server without apps loads no module of the apps entry", async () => {
+  const modules = await listModules("mod.ts");
+  assertEquals(modules.filter((path) => path.startsWith("src/extensions/apps/")), []);
+  assert((await listModules("src/extensions/apps/apps.ts")).includes("src/extensions/apps/document.ts"));
+  assertEquals(await listModules("src/extensions/apps/page.ts"), ["src/extensions/apps/page.ts"]);
 });
 
 Deno.test({

@@ -1,26 +1,21 @@
 // Enforces the structure of src/: which imports are allowed, and which names files must not use.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
 import { pageFile, rows, toTable } from "../release/folders_page.ts";
 import { withTables } from "../release/page_tables.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
-
-Deno.test({
-  name: "every file of the library follows the rules for its folder, and the core imports no package",
-  ignore,
-  async fn() {
-    const paths = [...await listSources("src/"), "mod.ts"];
-    assert(
-      paths.includes("src/server/call/call.ts") && paths.includes("src/server/server.ts"),
-      "the test did not find the library",
-    );
-    const violations: string[] = [];
-    for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
-    assertEquals(violations, []);
-  },
+onDeno("every file of the library follows the rules for its folder, and the core imports no package", async () => {
+  const paths = [...await listSources("src/"), "mod.ts"];
+  assert(
+    paths.includes("src/server/call/call.ts") && paths.includes("src/server/server.ts"),
+    "the test did not find the library",
+  );
+  const violations: string[] = [];
+  for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
+  assertEquals(violations, []);
 });
 
 interface Sample {
@@ -218,27 +213,19 @@ const samples: readonly Sample[] = [
 ];
 
 for (const { path, source, rule, line = 1 } of samples) {
-  Deno.test({
-    name: `the rule ${rule ?? "none"} reports ${path}: ${source.replaceAll("\n", " ⏎ ")}`,
-    ignore,
-    fn() {
-      const found = findViolations(path, source).map((text) => text.split(" ").slice(0, 2).join(" "));
-      assertEquals(found, rule?.split(" ").map((rule) => `architecture/${rule} ${path}:${line}`) ?? []);
-    },
+  onDeno(`the rule ${rule ?? "none"} reports ${path}: ${source.replaceAll("\n", " ⏎ ")}`, () => {
+    const found = findViolations(path, source).map((text) => text.split(" ").slice(0, 2).join(" "));
+    assertEquals(found, rule?.split(" ").map((rule) => `architecture/${rule} ${path}:${line}`) ?? []);
   });
 }
 
-Deno.test({
-  name: "architecture.md lists each folder of src/ with its task, and with the folders that it can import",
-  ignore,
-  async fn() {
-    const folders = [...Deno.readDirSync(new URL("../../src/", import.meta.url))].filter((entry) => entry.isDirectory);
-    assertEquals(folders.map(({ name }) => name).sort(), [...rows].sort());
-    const page = await Deno.readTextFile(pageFile);
-    assertEquals(
-      page,
-      withTables(page, [await toTable()]),
-      'architecture.md is out of date; run "deno task docs:folders"',
-    );
-  },
+onDeno("architecture.md lists each folder of src/ with its task, and with the folders that it can import", async () => {
+  const folders = [...Deno.readDirSync(new URL("../../src/", import.meta.url))].filter((entry) => entry.isDirectory);
+  assertEquals(folders.map(({ name }) => name).sort(), [...rows].sort());
+  const page = await Deno.readTextFile(pageFile);
+  assertEquals(
+    page,
+    withTables(page, [await toTable()]),
+    'architecture.md is out of date; run "deno task docs:folders"',
+  );
 });

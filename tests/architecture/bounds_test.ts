@@ -5,6 +5,7 @@ import { FIXED_LIMITS } from "../../src/server/capacity/fixed_limits.ts";
 import { readLimits } from "../../src/server/capacity/limits.ts";
 import { POTS } from "../load/pots.ts";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts";
 import { listContainers } from "./long_lived.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -68,10 +69,10 @@ function listProblems(path: string, text: string): readonly string[] {
   });
 }
 
-Deno.test({
-  name: "every map, set and list that grows with requests has a bound beside it, or is a row in the table of pots",
-  ignore: typeof Deno === "undefined", // Deno lists the sources.
-  async fn() {
+// Deno lists the sources.
+onDeno(
+  "every map, set and list that grows with requests has a bound beside it, or is a row in the table of pots",
+  async () => {
     const sources = (await listSources("src/")).filter((path) => FOLDERS.some((folder) => path.startsWith(folder)));
     const problems: string[] = [];
     const unused = new Set(Object.keys(SHORT));
@@ -86,7 +87,7 @@ Deno.test({
     assertEquals([...unused], [], "files in SHORT without such a container");
     assert(count > 100, "the test did not find the containers");
   },
-});
+);
 
 /** Code with a container that can grow. A comment can stand at `¶`. */
 const GROWING: { readonly [name: string]: string } = {

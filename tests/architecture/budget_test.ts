@@ -2,17 +2,12 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
 import { listModules } from "./loaded_modules.ts";
+import { onDeno } from "../support/on_deno.ts"; // Only Deno runs this test, because the bundles are the same on every runtime.
 
-const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the bundles are the same on every runtime.
-
-Deno.test({
-  name: `an HTTP server with one tool has at most ${BUNDLE_KIB} KiB of minified code`,
-  ignore,
-  async fn() {
-    const { bytes } = await weighServer("mod.ts");
-    assertGreater(bytes, 1024, "the bundle contains no server");
-    assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes exceed the limit by ${bytes - BUNDLE_KIB * 1024}`);
-  },
+onDeno(`an HTTP server with one tool has at most ${BUNDLE_KIB} KiB of minified code`, async () => {
+  const { bytes } = await weighServer("mod.ts");
+  assertGreater(bytes, 1024, "the bundle contains no server");
+  assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes exceed the limit by ${bytes - BUNDLE_KIB * 1024}`);
 });
 
 for (
@@ -26,14 +21,10 @@ for (
     "src/client/client.ts",
   ]
 ) {
-  Deno.test({
-    name: `${entry} loads no package and no CLI module`,
-    ignore,
-    async fn() {
-      const modules = await listModules(entry);
-      assert(modules.length > 1);
-      const foreign = (name: string) => name.startsWith("src/cli/") || !name.startsWith("src/") && name !== "mod.ts";
-      assertEquals(modules.filter(foreign), []);
-    },
+  onDeno(`${entry} loads no package and no CLI module`, async () => {
+    const modules = await listModules(entry);
+    assert(modules.length > 1);
+    const foreign = (name: string) => name.startsWith("src/cli/") || !name.startsWith("src/") && name !== "mod.ts";
+    assertEquals(modules.filter(foreign), []);
   });
 }

@@ -2,25 +2,20 @@
 // `import()` are not allowed.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
 import { findCircles } from "./import_circles.ts";
 import { findImports } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
-
-Deno.test({
-  name: "the library has no circular imports of values or types, or by literal import()",
-  ignore,
-  async fn() {
-    const graph = new Map<string, readonly string[]>();
-    for (const path of [...await listSources("src/"), "mod.ts"]) {
-      graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
-    }
-    assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the test did not find the library");
-    // All imported paths must be files of the graph, because the search would not follow any other path.
-    assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
-    assertEquals(findCircles(graph), [], "move the code that both files need to a third file that both import");
-  },
+onDeno("the library has no circular imports of values or types, or by literal import()", async () => {
+  const graph = new Map<string, readonly string[]>();
+  for (const path of [...await listSources("src/"), "mod.ts"]) {
+    graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
+  }
+  assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the test did not find the library");
+  // All imported paths must be files of the graph, because the search would not follow any other path.
+  assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
+  assertEquals(findCircles(graph), [], "move the code that both files need to a third file that both import");
 });
 
 const imports: readonly (readonly [source: string, imports: readonly string[]])[] = [
@@ -39,12 +34,8 @@ const imports: readonly (readonly [source: string, imports: readonly string[]])[
 ];
 
 for (const [source, found] of imports) {
-  Deno.test({
-    name: `the search finds the imports in ${source.replaceAll("\n", " ⏎ ")}`,
-    ignore,
-    fn() {
-      assertEquals(findImports("src/cli/a.ts", source), found);
-    },
+  onDeno(`the search finds the imports in ${source.replaceAll("\n", " ⏎ ")}`, () => {
+    assertEquals(findImports("src/cli/a.ts", source), found);
   });
 }
 

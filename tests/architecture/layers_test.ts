@@ -1,6 +1,7 @@
 // The ready-made layers are built with the public contract, so that anybody can write the next one.
 import { assertEquals } from "@std/assert";
 import { findImports } from "./rules.ts";
+import { onDeno } from "../support/on_deno.ts";
 
 const root = new URL("../../", import.meta.url);
 const FOLDER = "src/layers/";
@@ -21,23 +22,20 @@ const HELPERS = [
   "src/core/kit/",
 ];
 
-Deno.test({
-  name: "ready-made layers use only public names, and helpers that know nothing of a server",
-  ignore: typeof Deno === "undefined", // Only Deno has the parser.
-  async fn() {
-    const found: string[] = [];
-    let files = 0;
-    for await (const { name, isFile } of Deno.readDir(new URL(FOLDER, root))) {
-      // The quota has an internal companion, because its queues and counters would double the public interface.
-      if (!isFile || !name.endsWith(".ts")) continue;
-      files++;
-      const path = FOLDER + name;
-      const isAllowed = (target: string) =>
-        PUBLIC.includes(target) || [FOLDER, ...HELPERS].some((start) => target.startsWith(start));
-      const source = await Deno.readTextFile(new URL(path, root));
-      found.push(...findImports(path, source).filter((target) => !isAllowed(target)).map((to) => `${path}: ${to}`));
-    }
-    assertEquals(found, []);
-    assertEquals(files > 5, true);
-  },
+// Only Deno has the parser.
+onDeno("ready-made layers use only public names, and helpers that know nothing of a server", async () => {
+  const found: string[] = [];
+  let files = 0;
+  for await (const { name, isFile } of Deno.readDir(new URL(FOLDER, root))) {
+    // The quota has an internal companion, because its queues and counters would double the public interface.
+    if (!isFile || !name.endsWith(".ts")) continue;
+    files++;
+    const path = FOLDER + name;
+    const isAllowed = (target: string) =>
+      PUBLIC.includes(target) || [FOLDER, ...HELPERS].some((start) => target.startsWith(start));
+    const source = await Deno.readTextFile(new URL(path, root));
+    found.push(...findImports(path, source).filter((target) => !isAllowed(target)).map((to) => `${path}: ${to}`));
+  }
+  assertEquals(found, []);
+  assertEquals(files > 5, true);
 });

@@ -1,11 +1,10 @@
 // The library loads only a few modules on demand.
 import { assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
 import { findLoads } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
-
 /**
  * By file, the modules that the file loads on demand. Loading each module at startup would take at least 3 ms, or would
  * require a package. Routes, development reports, reports of ignored questions, reads of resources by handlers, checks of the author's values, sealed
@@ -44,18 +43,14 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/transports/http/lazy_endpoint.ts": ["src/server/transports/http/fetch.ts"],
 };
 
-Deno.test({
-  name: "the library loads only the listed modules on demand",
-  ignore,
-  async fn() {
-    const found: Record<string, readonly string[]> = {};
-    for (const path of await listSources("src/")) {
-      if (["src/cli/", "src/host.ts", "src/client/", "src/testing/"].some((folder) => path.startsWith(folder))) {
-        continue;
-      }
-      const loads = findLoads(path, await Deno.readTextFile(new URL(path, root)));
-      if (loads.length) found[path] = loads;
+onDeno("the library loads only the listed modules on demand", async () => {
+  const found: Record<string, readonly string[]> = {};
+  for (const path of await listSources("src/")) {
+    if (["src/cli/", "src/host.ts", "src/client/", "src/testing/"].some((folder) => path.startsWith(folder))) {
+      continue;
     }
-    assertEquals(found, lazyModules);
-  },
+    const loads = findLoads(path, await Deno.readTextFile(new URL(path, root)));
+    if (loads.length) found[path] = loads;
+  }
+  assertEquals(found, lazyModules);
 });

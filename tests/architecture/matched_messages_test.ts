@@ -2,11 +2,10 @@
 // codes, remedies or events. Code that must recognize an error reads a class, a code or a symbol-keyed property.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
 import { visitFile } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
-
 /** Files that match texts which other programs write, each with the writer. */
 const FOREIGN: Readonly<Record<string, string>> = {
   "src/cli/call.ts": "results of servers of the official SDK and of FastMCP",
@@ -116,24 +115,20 @@ function isErrorText(node: Deno.lint.Node): boolean {
   return !node.computed && TEXTS.test(node.property.name);
 }
 
-Deno.test({
-  name: "no file of src/ matches a message by its words, unless another program writes the message",
-  ignore,
-  async fn() {
-    const paths = (await listSources("src/")).filter((path) =>
-      !/\/(page_bundle|bridge_script|web\/script)\.ts$/.test(path)
-    );
-    const known = { ...FOREIGN, ...OTHER };
-    const found = new Map<string, readonly Match[]>();
-    for (const path of paths) {
-      const matches = listMatches(path, await Deno.readTextFile(new URL(path, root)));
-      if (matches.length) found.set(path, matches);
-    }
-    const unknown = [...found].filter(([path]) => !(path in known));
-    const list = unknown.flatMap(([path, matches]) => matches.map(({ line, text }) => `${path}:${line} ${text}`));
-    assertEquals(list, []);
-    assertEquals(Object.keys(known).filter((path) => !found.has(path)), [], "these files match no text any more");
-  },
+onDeno("no file of src/ matches a message by its words, unless another program writes the message", async () => {
+  const paths = (await listSources("src/")).filter((path) =>
+    !/\/(page_bundle|bridge_script|web\/script)\.ts$/.test(path)
+  );
+  const known = { ...FOREIGN, ...OTHER };
+  const found = new Map<string, readonly Match[]>();
+  for (const path of paths) {
+    const matches = listMatches(path, await Deno.readTextFile(new URL(path, root)));
+    if (matches.length) found.set(path, matches);
+  }
+  const unknown = [...found].filter(([path]) => !(path in known));
+  const list = unknown.flatMap(([path, matches]) => matches.map(({ line, text }) => `${path}:${line} ${text}`));
+  assertEquals(list, []);
+  assertEquals(Object.keys(known).filter((path) => !found.has(path)), [], "these files match no text any more");
 });
 
 for (
@@ -158,11 +153,7 @@ for (
     ['text.split(", ");', false],
   ] as const
 ) {
-  Deno.test({
-    name: `the search for matched messages ${isFound ? "finds" : "skips"} ${source}`,
-    ignore,
-    fn() {
-      assert(listMatches("src/a.ts", source).length > 0 === isFound);
-    },
+  onDeno(`the search for matched messages ${isFound ? "finds" : "skips"} ${source}`, () => {
+    assert(listMatches("src/a.ts", source).length > 0 === isFound);
   });
 }

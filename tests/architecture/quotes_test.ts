@@ -2,11 +2,10 @@
 // message. A few quotes are left, which show the grammar of each kind of message.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
 import { visitFile } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
-
 /** Number of quotes that test files can contain. */
 const MOST_QUOTES = 60;
 /** A text counts as a sentence if it has this many words. */
@@ -54,37 +53,29 @@ function isTitle(node: Deno.lint.StringLiteral | Deno.lint.TemplateLiteral): boo
   return at === 0 && TITLED.test(name) || at >= (REASONS[name] ?? Infinity);
 }
 
-Deno.test({
-  name: `test files contain at most ${MOST_QUOTES} quotes of the library's messages`,
-  ignore,
-  async fn() {
-    const sources: string[] = [];
-    for (const path of await listSources("src/")) {
-      if (path.startsWith("src/cli/inspector/")) continue; // the texts of a page
-      for (const { text } of listTexts(path, await Deno.readTextFile(new URL(path, root)))) sources.push(text);
+onDeno(`test files contain at most ${MOST_QUOTES} quotes of the library's messages`, async () => {
+  const sources: string[] = [];
+  for (const path of await listSources("src/")) {
+    if (path.startsWith("src/cli/inspector/")) continue; // the texts of a page
+    for (const { text } of listTexts(path, await Deno.readTextFile(new URL(path, root)))) sources.push(text);
+  }
+  const all = sources.join("\u0000");
+  assert(sources.length > 2000, "the test did not find the messages");
+  const quotes: string[] = [];
+  for (const path of await listSources("tests/")) {
+    for (const { text, line } of listTexts(path, await Deno.readTextFile(new URL(path, root)))) {
+      if (all.includes(text)) quotes.push(`${path}:${line} ${text}`);
     }
-    const all = sources.join("\u0000");
-    assert(sources.length > 2000, "the test did not find the messages");
-    const quotes: string[] = [];
-    for (const path of await listSources("tests/")) {
-      for (const { text, line } of listTexts(path, await Deno.readTextFile(new URL(path, root)))) {
-        if (all.includes(text)) quotes.push(`${path}:${line} ${text}`);
-      }
-    }
-    assert(quotes.length <= MOST_QUOTES, `${quotes.length} quotes; use sentence():\n${quotes.join("\n")}`);
-  },
+  }
+  assert(quotes.length <= MOST_QUOTES, `${quotes.length} quotes; use sentence():\n${quotes.join("\n")}`);
 });
 
-Deno.test({
-  name: "the search finds quotes, and ignores titles and reasons",
-  ignore,
-  fn() {
-    const find = (source: string) => listTexts("a.ts", source).map(({ text }) => text);
-    const text = "Cannot read the file: it is gone";
-    assertEquals(find(`assertEquals(a, "${text}");`), [text]);
-    assertEquals(find(`const rows = [["x", \`${text} \${path}\`]];`), [`${text} `]);
-    assertEquals(find(`assertMatch(a, /${text}/);`), [text]);
-    assertEquals(find(`Deno.test("${text}", () => {}); until(() => true, "${text}"); assert(a, "${text}");`), []);
-    assertEquals(find(`until(() => true, "${text}"); assertEquals(a, b, "${text}"); f("two words");`), []);
-  },
+onDeno("the search finds quotes, and ignores titles and reasons", () => {
+  const find = (source: string) => listTexts("a.ts", source).map(({ text }) => text);
+  const text = "Cannot read the file: it is gone";
+  assertEquals(find(`assertEquals(a, "${text}");`), [text]);
+  assertEquals(find(`const rows = [["x", \`${text} \${path}\`]];`), [`${text} `]);
+  assertEquals(find(`assertMatch(a, /${text}/);`), [text]);
+  assertEquals(find(`Deno.test("${text}", () => {}); until(() => true, "${text}"); assert(a, "${text}");`), []);
+  assertEquals(find(`until(() => true, "${text}"); assertEquals(a, b, "${text}"); f("two words");`), []);
 });

@@ -7,15 +7,13 @@ import { runStep, type Step, type Verdict } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
 import { listTests, LONG, SLOW, toTier, WAITING } from "../support/tiers.ts";
 import { until } from "../support/behaviour.ts";
+import { onDeno } from "../support/on_deno.ts"; // Only Deno runs the steps.
 
 const root = new URL("../../", import.meta.url).pathname;
 
-const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
-
-Deno.test({
-  name: "every test file is in exactly one tier, and runs on both runtimes in that tier or in the long tier",
-  ignore,
-  async fn() {
+onDeno(
+  "every test file is in exactly one tier, and runs on both runtimes in that tier or in the long tier",
+  async () => {
     const tests = await listTests();
     assert(tests.length > 150, "the test did not find the test files");
     for (const entry of [...Object.keys(SLOW), ...Object.keys(LONG)]) {
@@ -42,17 +40,13 @@ Deno.test({
       }
     }
   },
-});
+);
 
-Deno.test({
-  name: "every task in deno.json runs in a tier, or is listed with the reason why it is run manually",
-  ignore,
-  async fn() {
-    const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);
-    const known = [...steps, ...Object.keys(BY_HAND)];
-    assertEquals(Object.keys(config.tasks).filter((name) => !known.includes(name)), []);
-    assertEquals(Object.keys(BY_HAND).filter((name) => !(name in config.tasks)), []);
-  },
+onDeno("every task in deno.json runs in a tier, or is listed with the reason why it is run manually", async () => {
+  const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);
+  const known = [...steps, ...Object.keys(BY_HAND)];
+  assertEquals(Object.keys(config.tasks).filter((name) => !known.includes(name)), []);
+  assertEquals(Object.keys(BY_HAND).filter((name) => !(name in config.tasks)), []);
 });
 
 /** Runs a test file as a step */
@@ -82,23 +76,19 @@ Deno.test("the age of the long series is printed, and is a warning if a step is 
   assertMatch(toAge(undefined, ["a"]), /^Warning: /);
 });
 
-Deno.test({
-  name: "an interrupted run names the running step, and ends it",
-  ignore,
-  async fn() {
-    const args = ["run", "-A", "--no-check", "tests/support/ok.ts", "--only", "check"];
-    const child = new Deno.Command("deno", { args, cwd: root, stdout: "piped", stderr: "null" }).spawn();
-    await until(async () => (await listProcesses(child.pid)).length > 1, "the step runs");
-    const steps = await listProcesses(child.pid);
-    child.kill("SIGTERM");
-    const { code, stdout } = await child.output();
-    assertEquals(code, 130);
-    assertMatch(new TextDecoder().decode(stdout), /^Interrupted in check$/m);
-    await until(async () => {
-      const left = await Promise.all(steps.map(isRunning));
-      return left.every((each) => !each);
-    }, "the processes of the step have ended");
-  },
+onDeno("an interrupted run names the running step, and ends it", async () => {
+  const args = ["run", "-A", "--no-check", "tests/support/ok.ts", "--only", "check"];
+  const child = new Deno.Command("deno", { args, cwd: root, stdout: "piped", stderr: "null" }).spawn();
+  await until(async () => (await listProcesses(child.pid)).length > 1, "the step runs");
+  const steps = await listProcesses(child.pid);
+  child.kill("SIGTERM");
+  const { code, stdout } = await child.output();
+  assertEquals(code, 130);
+  assertMatch(new TextDecoder().decode(stdout), /^Interrupted in check$/m);
+  await until(async () => {
+    const left = await Promise.all(steps.map(isRunning));
+    return left.every((each) => !each);
+  }, "the processes of the step have ended");
 });
 
 /** Returns the ids of the processes that a process has started, directly or not. */
@@ -113,59 +103,43 @@ async function isRunning(pid: number): Promise<boolean> {
   return status !== "" && !/\) Z /.test(status);
 }
 
-Deno.test({
-  name: "a step counts its tests, and prints each failed test with the command that runs this test alone",
-  ignore,
-  async fn() {
-    const { passed, skipped, failures, skips } = await runTests(`
+onDeno("a step counts its tests, and prints each failed test with the command that runs this test alone", async () => {
+  const { passed, skipped, failures, skips } = await runTests(`
       Deno.test("good", async (t) => { await t.step("part", () => {}); });
       Deno.test("left out", { ignore: true }, () => {});
       Deno.test("bad <1>", () => { throw new Error("boom"); });
       Deno.test("bad 2", async (t) => { await t.step("part", () => { throw new Error("boom"); }); });
     `);
-    assertEquals([passed, skipped, skips, failures.length], [1, 1, ["left out"], 2]);
-    assertMatch(failures[0], /^x: bad <1>\n {4}deno test -A --no-check --filter "bad <1>" \S*x_test\.ts$/);
-    assertMatch(failures[1], /^x: bad 2\n/);
-  },
+  assertEquals([passed, skipped, skips, failures.length], [1, 1, ["left out"], 2]);
+  assertMatch(failures[0], /^x: bad <1>\n {4}deno test -A --no-check --filter "bad <1>" \S*x_test\.ts$/);
+  assertMatch(failures[1], /^x: bad 2\n/);
 });
 
-Deno.test({
-  name: "a step fails if it runs no test, if a file cannot be loaded, and if it exceeds its time limit",
-  ignore,
-  async fn() {
-    assertEquals((await runTests("export {};")).failures, ["x: again (it ran no test)"]);
-    assertEquals((await runTests(`throw new Error("boom");`)).failures.length, 1);
-    const late: Step = { name: "x", kind: "check", command: ["sleep", "60"], again: "again", minutes: 0.001 };
-    assertEquals((await runStep(late)).failures, ["x: again"]);
-  },
+onDeno("a step fails if it runs no test, if a file cannot be loaded, and if it exceeds its time limit", async () => {
+  assertEquals((await runTests("export {};")).failures, ["x: again (it ran no test)"]);
+  assertEquals((await runTests(`throw new Error("boom");`)).failures.length, 1);
+  const late: Step = { name: "x", kind: "check", command: ["sleep", "60"], again: "again", minutes: 0.001 };
+  assertEquals((await runStep(late)).failures, ["x: again"]);
 });
 
-Deno.test({
-  name: "a step that prints its counts passes or fails according to these counts and its exit code",
-  ignore,
-  async fn() {
-    const judge = async (script: string) => {
-      const command = ["sh", "-c", script];
-      const verdict = await runStep({ name: "x", kind: "count", command, again: "again", minutes: 1 });
-      return [verdict.passed, verdict.failures.length, verdict.skipped];
-    };
-    assertEquals(await judge("echo 3 passed, 0 failed, 2 skipped"), [3, 0, 2]);
-    assertEquals(await judge("echo 3 passed, 2 failed; exit 1"), [3, 2, 0]);
-    assertEquals(await judge("echo 3 passed, 2 failed"), [3, 2, 0]);
-    assertEquals(await judge("echo 3 passed, 0 failed; exit 1"), [3, 1, 0]);
-    assertEquals(await judge("echo 0 passed, 0 failed"), [0, 1, 0]);
-    assertEquals(await judge("echo ok"), [0, 1, 0]);
-  },
+onDeno("a step that prints its counts passes or fails according to these counts and its exit code", async () => {
+  const judge = async (script: string) => {
+    const command = ["sh", "-c", script];
+    const verdict = await runStep({ name: "x", kind: "count", command, again: "again", minutes: 1 });
+    return [verdict.passed, verdict.failures.length, verdict.skipped];
+  };
+  assertEquals(await judge("echo 3 passed, 0 failed, 2 skipped"), [3, 0, 2]);
+  assertEquals(await judge("echo 3 passed, 2 failed; exit 1"), [3, 2, 0]);
+  assertEquals(await judge("echo 3 passed, 2 failed"), [3, 2, 0]);
+  assertEquals(await judge("echo 3 passed, 0 failed; exit 1"), [3, 1, 0]);
+  assertEquals(await judge("echo 0 passed, 0 failed"), [0, 1, 0]);
+  assertEquals(await judge("echo ok"), [0, 1, 0]);
 });
 
-Deno.test({
-  name: "a step's standard output and standard error are recorded in the order in which they were written",
-  ignore,
-  async fn() {
-    const command = ["sh", "-c", "echo a; echo b >&2; echo c; echo d >&2"];
-    const { output } = await runStep({ name: "x", kind: "check", command, again: "again", minutes: 1 });
-    assertEquals(output, "a\nb\nc\nd\n");
-  },
+onDeno("a step's standard output and standard error are recorded in the order in which they were written", async () => {
+  const command = ["sh", "-c", "echo a; echo b >&2; echo c; echo d >&2"];
+  const { output } = await runStep({ name: "x", kind: "check", command, again: "again", minutes: 1 });
+  assertEquals(output, "a\nb\nc\nd\n");
 });
 
 Deno.test("a JUnit report is read on both runtimes", () => {

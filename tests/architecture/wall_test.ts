@@ -4,11 +4,10 @@ import { existsSync } from "node:fs";
 import { assert, assertEquals } from "@std/assert";
 import { toSnapshotPath } from "../support/messages.ts";
 import { listSources } from "../support/sources.ts";
+import { onDeno } from "../support/on_deno.ts"; // Deno provides the syntax tree and the type check.
 import { findImports, OPEN } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno provides the syntax tree and the type check.
-
 const isOfTool = (path: string) => path.startsWith("src/cli/") || path.startsWith("tests/cli/");
 
 /** Tests of the whole project, including the CLI. */
@@ -54,52 +53,43 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
   }
 }
 
-Deno.test({
-  name: "no file, example or test of the library imports the CLI",
-  ignore,
-  async fn() {
-    const graph = await readGraph(["src/", "tests/", "examples/"]);
-    assert(
-      graph.has("src/cli/main.ts") && graph.has("tests/client/calls_test.ts"),
-      "the test did not find the sources",
-    );
-    const users = [...graph].flatMap(([path, imports]) => {
-      if (isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder))) return [];
-      return imports.filter(isOfTool).map((target) => `${path} imports ${target}`);
-    });
-    assertEquals(users, []);
-  },
+onDeno("no file, example or test of the library imports the CLI", async () => {
+  const graph = await readGraph(["src/", "tests/", "examples/"]);
+  assert(
+    graph.has("src/cli/main.ts") && graph.has("tests/client/calls_test.ts"),
+    "the test did not find the sources",
+  );
+  const users = [...graph].flatMap(([path, imports]) => {
+    if (isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder))) return [];
+    return imports.filter(isOfTool).map((target) => `${path} imports ${target}`);
+  });
+  assertEquals(users, []);
 });
 
-Deno.test({
-  name: "without src/cli/, the library and its tests compile, and the tests pass",
-  ignore,
-  async fn() {
-    const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
-    const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
-    const leftOut = new Set([...graph.keys()].filter(isLeftOut));
-    // Leave out a file that imports a left-out file.
-    for (const each of leftOut) {
-      for (const [path, imports] of graph) if (imports.includes(each)) leftOut.add(path);
-    }
-    const paths = [...graph.keys()].filter((path) => !leftOut.has(path));
-    assert(paths.length > 500, `${paths.length} files`);
-    // Together, these tests load entries by name, start a process, and load a folder.
-    await checkCopy(
-      paths,
-      ["server/options", "client/fixture", "discovery/discovery"].map((name) => `tests/${name}_test.ts`),
-    );
-  },
+onDeno("without src/cli/, the library and its tests compile, and the tests pass", async () => {
+  const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
+  const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
+  const leftOut = new Set([...graph.keys()].filter(isLeftOut));
+  // Leave out a file that imports a left-out file.
+  for (const each of leftOut) {
+    for (const [path, imports] of graph) if (imports.includes(each)) leftOut.add(path);
+  }
+  const paths = [...graph.keys()].filter((path) => !leftOut.has(path));
+  assert(paths.length > 500, `${paths.length} files`);
+  // Together, these tests load entries by name, start a process, and load a folder.
+  await checkCopy(
+    paths,
+    ["server/options", "client/fixture", "discovery/discovery"].map((name) => `tests/${name}_test.ts`),
+  );
 });
 
-Deno.test({
-  name: "src/cli/ compiles with only src/host.ts, src/core/kit/ and the published entries with their imports",
-  ignore,
-  async fn() {
+onDeno(
+  "src/cli/ compiles with only src/host.ts, src/core/kit/ and the published entries with their imports",
+  async () => {
     const graph = await readGraph(["src/"]);
     const isOpen = (path: string) => OPEN.some((each) => each.endsWith("/") ? path.startsWith(each) : path === each);
     const kept = new Set([...graph.keys()].filter((path) => isOpen(path) || path.startsWith("src/cli/")));
     for (const path of kept) for (const next of graph.get(path) ?? []) kept.add(next);
     await checkCopy([...kept]);
   },
-});
+);

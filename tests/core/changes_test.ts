@@ -67,7 +67,7 @@ async function countWrites(work: () => Promise<void>): Promise<number> {
 for (const [name, open] of [["subscriptions", listen], ["streams of sessions", openStream]] as const) {
   Deno.test(`a notification for ${LISTENERS} ${name} is serialized once`, async () => {
     const clock = fakeClock();
-    const server = createServer({
+    await using server = createServer({
       name: "news",
       version: "1.0.0",
       clock,
@@ -84,6 +84,5 @@ for (const [name, open] of [["subscriptions", listen], ["streams of sessions", o
     });
     assertEquals(texts.filter((text) => text.includes(URI)).length, LISTENERS);
     assertEquals(count, 1);
-    await server.close();
   });
 }

@@ -55,7 +55,7 @@ for (const [order, names] of Object.entries(orders)) {
       for (const transport of ["http", "pipe"] as const) {
         Deno.test(`two copies of the library: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both copies`, async () => {
           const reported: unknown[] = [];
-          const server = libraries[of].createServer({
+          await using server = libraries[of].createServer({
             name: "t",
             version: "1",
             handlers: names.flatMap((name) => toHandlers(libraries[name], name)),
@@ -90,7 +90,6 @@ for (const [order, names] of Object.entries(orders)) {
             assertEquals(reported[2], sentence(`tool "output_${by}"`));
             reported.length = 0;
           }
-          await server.close();
         });
       }
     }
@@ -116,7 +115,7 @@ async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
 
 Deno.test("two copies of the library: middleware and mapError can use the other copy's errors", async () => {
   for (const [mine, other] of pairs) {
-    const server = mine.createServer({
+    await using server = mine.createServer({
       name: "t",
       version: "1",
       handlers: [toThrowing(mine, () => new Error("x"))],
@@ -128,14 +127,13 @@ Deno.test("two copies of the library: middleware and mapError can use the other 
     assertEquals((await client.request("tools/call", { name: "x" })).content, [{ type: "text", text: "try later" }]);
     const refused = client.request("tools/call", { name: "x", refuse: true });
     assertEquals(await errorOf(refused), [-32005, "refused", undefined]);
-    await server.close();
   }
 });
 
 Deno.test("two copies of the library: a server can use the other copy's handlers, errors with a code, and transports", async () => {
   for (const [mine, other] of pairs) {
     const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
-    const server = mine.createServer({
+    await using server = mine.createServer({
       name: "t",
       version: "1",
       handlers: [
@@ -150,7 +148,6 @@ Deno.test("two copies of the library: a server can use the other copy's handlers
       assertEquals((await client.readResource(note.uri({ id: "a b" }))).contents[0].uri, "note://a%20b");
     }
     assertEquals(server.handlers.list().map(({ name }) => name), ["note", "p", "x"]);
-    await server.close();
   }
 });
 
@@ -169,7 +166,7 @@ Deno.test("two copies of the library: an object that only looks like a library e
     }),
   ];
   for (const thrown of lookalikes) {
-    const server = ours.createServer({
+    await using server = ours.createServer({
       name: "t",
       version: "1",
       handlers: [ours.prompt({
@@ -183,6 +180,5 @@ Deno.test("two copies of the library: an object that only looks like a library e
     await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const error = await client.request("prompts/get", { name: "x" }).then(() => undefined, (error) => error);
     assertEquals([error?.code, error?.message], [-32603, sentence()]);
-    await server.close();
   }
 });

@@ -28,7 +28,7 @@ for (const era of ["modern", "legacy"] as const) {
   Deno.test(`by default, a handler can run for two minutes (${era})`, async () => {
     const clock = fakeClock();
     const { hang, state } = hanging();
-    const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
+    await using server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
     await using client = await connectTest(server, { era });
     const call = client.callTool("hang");
     call.catch(() => {});
@@ -38,7 +38,6 @@ for (const era of ["modern", "legacy"] as const) {
     await clock.advance(31_000);
     assert(state.aborted);
     await assertRejects(() => call, Error, sentence(120_000, "calls.timeoutMs"));
-    await server.close();
   });
 
   Deno.test(`a handler can have no timeout (${era})`, async () => {
@@ -71,7 +70,7 @@ Deno.test("the timeout does not count the time of three answers that take five m
     },
   });
   const calls = { answerMs: 600_000 };
-  const server = createServer({ name: "x", version: "1", clock, handlers: [ask], limits: { calls } });
+  await using server = createServer({ name: "x", version: "1", clock, handlers: [ask], limits: { calls } });
   await using client = await connectTest(server, {
     era: "legacy",
     async onElicit() {
@@ -81,7 +80,6 @@ Deno.test("the timeout does not count the time of three answers that take five m
   });
   const { content } = await client.callTool("ask");
   assertEquals(content, [{ type: "text", text: "done" }]);
-  await server.close();
 });
 
 Deno.test("the timeout counts the time of the handler after an answer", async () => {
@@ -94,7 +92,7 @@ Deno.test("the timeout counts the time of the handler after an answer", async ()
       return String(await hang.run({} as never, ctx as never)); // The cast is safe, because the tool uses neither input nor services.
     },
   });
-  const server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
+  await using server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
   await using client = await connectTest(server, {
     era: "legacy",
     onElicit: () => ({ action: "accept", content: { ok: true } }),
@@ -105,5 +103,4 @@ Deno.test("the timeout counts the time of the handler after an answer", async ()
   await clock.advance(165_000);
   assert(state.aborted);
   await assertRejects(() => call, Error, "calls.timeoutMs");
-  await server.close();
 });

@@ -18,7 +18,7 @@ for (const era of ["modern", "legacy"] as const) {
       },
       run: () => void log.push("runs"),
     });
-    const server = createServer({ name: "left", version: "1.0.0", handlers: [slow] });
+    await using server = createServer({ name: "left", version: "1.0.0", handlers: [slow] });
     const client = await connectTest(server, { transport: "pipe", era });
     const call = client.callTool("slow").catch((error) => error);
     await until(() => log.includes("asked"), "allow is called");
@@ -27,6 +27,5 @@ for (const era of ["modern", "legacy"] as const) {
     await turn(20);
     assertEquals(log, ["asked"]);
     await call;
-    await server.close();
   });
 }

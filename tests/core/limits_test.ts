@@ -8,6 +8,7 @@ import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTables } from "../release/limits_page.ts";
 import { withTables } from "../release/page_tables.ts";
 import { sentence } from "../support/messages.ts";
+import { onDeno } from "../support/on_deno.ts";
 
 Deno.test("any limit can be set, and the other limits keep their defaults", () => {
   assertEquals(readLimits({}), BOUNDS);
@@ -111,15 +112,12 @@ behaviour("a refusal because of a limit asks the client to retry later", async (
   }
 }, { perInstance: "limits" });
 
-Deno.test({
-  name: "docs/reference/limits.md matches the source",
-  ignore: typeof Deno === "undefined", // files are read with Deno
-  async fn() {
-    const page = await readPage();
-    assertEquals(
-      page,
-      withTables(page, await toTables()),
-      `${pageFile.pathname} is out of date; run "deno task docs:limits"`,
-    );
-  },
+// files are read with Deno
+onDeno("docs/reference/limits.md matches the source", async () => {
+  const page = await readPage();
+  assertEquals(
+    page,
+    withTables(page, await toTables()),
+    `${pageFile.pathname} is out of date; run "deno task docs:limits"`,
+  );
 });

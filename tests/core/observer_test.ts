@@ -22,6 +22,7 @@ import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { onDeno } from "../support/on_deno.ts";
 
 /** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
@@ -411,10 +412,9 @@ Deno.test("an observer that throws, rejects or never settles does not affect cal
       { start: () => Promise.reject(new Error("rejected observer")) },
       { start: () => new Promise(() => {}) },
     ];
-    const server = createServer({ name: "s", version: "1", handlers, observer });
+    await using server = createServer({ name: "s", version: "1", handlers, observer });
     for (let i = 0; i < 3; i++) assertEquals((await ask(server, "tools/call", { name: "fine" })).status, 200);
     await until(() => printed.length >= 2, "two reports");
-    await server.close();
   } finally {
     console.error = error;
   }
@@ -464,50 +464,20 @@ Deno.test("an observer without events, or with an unknown event, is refused with
   assertThrows(make(5), TypeError, sentence("observer", 5));
 });
 
-Deno.test({
-  name: "the compiler reports each mistake in an observer in one line",
-  ignore: typeof Deno === "undefined",
-  async fn() {
-    const file = await Deno.makeTempFile({ suffix: ".ts" });
-    const mod = new URL("../../mod.ts", import.meta.url).href;
-    const mistakes = [
-      ["observer: { onCall() {} }", "'onCall' does not exist in type 'Observer | readonly Observer[]'"],
-      ["observer: [{ refusd() {} }]", "Did you mean to write 'refused'?"],
-      ["observer: { call(e) { e.duration } }", "Did you mean 'durationMs'?"],
-      ["onError() {}", "'onError' does not exist in type 'PathServerOptions<TextParams, readonly Handler[]>'"],
-    ] as const;
-    try {
-      const lines = mistakes.map(([option]) => `createServer({ name: "s", version: "1", ${option} });`);
-      await Deno.writeTextFile(file, [`import { createServer } from "${mod}";`, ...lines].join("\n"));
-      const args = ["check", "--quiet", file];
-      const { stderr } = await new Deno.Command(Deno.execPath(), { args, env: { NO_COLOR: "1" } }).output();
-      const errors = new TextDecoder().decode(stderr).split("\n").filter((line) => line.startsWith("TS"));
-      assertEquals(errors.length, mistakes.length);
-      mistakes.forEach(([, words], i) => assertStringIncludes(errors[i], words));
-    } finally {
-      await Deno.remove(file);
-    }
-  },
-});
-
-Deno.test({
-  name: "docs/reference/observing.md matches the source, and contains every event",
-  ignore: typeof Deno === "undefined", // files are read with Deno
-  async fn() {
-    const page = await Deno.readTextFile(pageFile);
-    const table = await toTable();
-    assertEquals(page, withTables(page, [table]), `${pageFile.pathname} is out of date; run "deno task docs:events"`);
-    const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
-    assertEquals(rows, [...EVENTS]);
-  },
+// files are read with Deno
+onDeno("docs/reference/observing.md matches the source, and contains every event", async () => {
+  const page = await Deno.readTextFile(pageFile);
+  const table = await toTable();
+  assertEquals(page, withTables(page, [table]), `${pageFile.pathname} is out of date; run "deno task docs:events"`);
+  const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+  assertEquals(rows, [...EVENTS]);
 });
 
 Deno.test("a server behaves the same with and without an observer", async () => {
   const { observer } = recorder();
-  const server = createServer({ name: "s", version: "1", handlers, observer });
+  await using server = createServer({ name: "s", version: "1", handlers, observer });
   await using client = await connectTest(server, { era: "legacy", transport: "http" });
   assertEquals((await client.callTool("fine")).content, [{ type: "text", text: "fine" }]);
-  await server.close();
 });
 
 const ID = "com.example/later";
@@ -557,13 +527,12 @@ behaviour(
 Deno.test("events contain the client's address, also behind a proxy and for an authenticated caller", async () => {
   for (const principal of [undefined, { id: "ada" }]) {
     const { observer, heard } = recorder(["call"]);
-    const server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
+    await using server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
     const send = (hostname: string, headers = {}) =>
       server.fetch(toRequest("tools/call", { name: "fine" }, headers), { remoteAddr: { hostname }, principal });
     await (await send("203.0.113.7")).text();
     await (await send("10.0.0.1", { "x-forwarded-for": "198.51.100.9" })).text();
     assertEquals(only(heard, "call").map(({ peer }) => peer), ["203.0.113.7", "198.51.100.9"]);
-    await server.close();
   }
 });
 
@@ -612,13 +581,17 @@ Deno.test("an `around` that does not run the call, runs it twice, returns anothe
     let runs = 0;
     const count = tool({ name: "count", run: async () => (await turn(), `${++runs}`) });
     const lines = await withErrors(async () => {
-      const server = createServer({ name: "t", version: "1", handlers: [...handlers, count], observer: { around } });
+      await using server = createServer({
+        name: "t",
+        version: "1",
+        handlers: [...handlers, count],
+        observer: { around },
+      });
       for (let call = 1; call <= 2; call++) {
         const { result } = await ask(server, "tools/call", { name: "count" });
         assertEquals(result.content, [{ type: "text", text: `${call}` }]);
       }
       assertEquals((await ask(server, "tools/call", { name: "error" })).error?.code, -31001);
-      await server.close();
     });
     assertEquals([at, lines.filter((line) => line.includes("observer.around")).length], [at, 1]);
   }

@@ -15,7 +15,7 @@ class BunLike {
 
 Deno.test("code that calls fetch can pass connection info in addition to a principal", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
-  const server = createServer({ name: "t", version: "1", handlers: [whoami] });
+  await using server = createServer({ name: "t", version: "1", handlers: [whoami] });
   const statuses = await Promise.all(
     [["203.0.113.9", "mcp.example.com"], ["127.0.0.1", "mcp.example.com"], ["127.0.0.1", "localhost"]]
       .map(async ([address, host]) => {
@@ -28,5 +28,4 @@ Deno.test("code that calls fetch can pass connection info in addition to a princ
       }),
   );
   assertEquals(statuses, [[200, true], [403, false], [200, true]]);
-  await server.close();
 });

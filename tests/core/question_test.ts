@@ -5,7 +5,7 @@ import { ask } from "../support/requests.ts";
 Deno.test("a question to the client is not reported to the observer as an error", async () => {
   const reported: unknown[] = [];
   const schema = { type: "object", properties: { name: { type: "string" } } };
-  const server = createServer({
+  await using server = createServer({
     name: "asking",
     version: "1.0.0",
     observer: { fault: ({ error }) => reported.push(error) },
@@ -20,5 +20,4 @@ Deno.test("a question to the client is not reported to the observer as an error"
     assertEquals(Object.keys(result.inputRequests), ["name"], method);
   }
   assertEquals(reported, []);
-  await server.close();
 });

@@ -6,16 +6,17 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { ask, call, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const identity = { name: "services", version: "1.0.0" };
 
-/** Creates a server, and collects the errors that it reports. */
+/** Creates a server that closes at the end of the test, and collects the errors that it reports. */
 function make(options: Partial<ServerOptions>): { readonly server: Server; readonly faults: string[] } {
   const faults: string[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
-  return { server: createServer({ ...identity, ...options, observer }), faults };
+  return { server: closeAtEnd(createServer({ ...identity, ...options, observer })), faults };
 }
 
 const textIn = async (server: Server, name: string, args = {}) =>
@@ -31,7 +32,6 @@ Deno.test("services: creating a server creates no service, and ready() creates s
   await Promise.all([server.ready(), server.ready()]);
   await server.ready();
   assertEquals(made, 1);
-  await server.close();
 });
 
 Deno.test("services: ready() also creates the server-wide services in the `uses` of other services, and fails if one of them fails", async () => {
@@ -58,7 +58,6 @@ Deno.test("services: ready() also creates the server-wide services in the `uses`
   isBroken = true;
   const { server: broken } = make({ handlers });
   await assertRejects(() => broken.ready(), Error, "the disk is full");
-  await broken.close();
 });
 
 Deno.test("services: services whose `uses` refer to each other are created once, and a service outside of `uses` still works", async () => {
@@ -75,13 +74,11 @@ Deno.test("services: services whose `uses` refer to each other are created once,
   await server.ready();
   assertEquals(made.sort(), ["first", "second"]);
   assertEquals(await textIn(server, "t"), "third");
-  await server.close();
 });
 
 Deno.test("services: a server without services is ready", async () => {
   const { server } = make({});
   await server.ready();
-  await server.close();
 });
 
 Deno.test("services: the first request creates server-wide services, and a failure is reported even if no call waits for it", async () => {
@@ -96,7 +93,6 @@ Deno.test("services: the first request creates server-wide services, and a failu
   assertEquals([made, faults], [1, ["down"]]);
   await textIn(server, "idle");
   assertEquals(made, 1);
-  await server.close();
 });
 
 Deno.test("services: ready() reports a cycle, whichever service the cycle starts from", async () => {
@@ -113,7 +109,6 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
     const { server } = make({ handlers: [tool({ name: "t", services: { ...parts }, run: () => "" })] });
     const { message } = await assertRejects(() => server.ready(), TypeError);
     assertMatch(message, /"(.)".*\(\1 → . → . → \1\)/);
-    await server.close();
   }
   const self = service("self", ({ get }): Promise<unknown> => get(self));
   const { server } = make({ handlers: [tool({ name: "t", services: { self }, run: () => "" })] });
@@ -122,7 +117,6 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
     TypeError,
     sentence('service "self"', "self → self"),
   );
-  await server.close();
 });
 
 Deno.test("services: a service that depends on a service with a shorter lifetime fails at startup", async () => {
@@ -132,7 +126,6 @@ Deno.test("services: a service that depends on a service with a shorter lifetime
     const db = service("db", ({ get }) => get<number>(narrow));
     const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });
     await assertRejects(() => server.ready(), TypeError, sentence('service "db"', `"${narrow.name}"`));
-    await server.close();
   }
 });
 
@@ -153,7 +146,6 @@ Deno.test("services: a service with a key can use a server-wide service, and ano
   await nobody.callTool("u");
   assertEquals(faults.length, 1);
   assertEquals(faults[0], sentence('service "other"', '"user"'));
-  await server.close();
 });
 
 Deno.test("services: values with the same key are shared, disposed when idle, and evicted in order of least recent use", async () => {
@@ -204,7 +196,6 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   await first;
   await call(server, "tools/call", { name: "t", arguments: { key: "b" } });
   assertEquals(log, ["dispose a"]);
-  await server.close();
 });
 
 Deno.test("hostile: a client with many keys neither evicts values of other clients nor uses up all values", async () => {
@@ -249,7 +240,6 @@ Deno.test("hostile: a client with many keys neither evicts values of other clien
   assertEquals(waiting.length, 27);
   // Values that are disposed leave their room.
   for (let key = 0; key < 60; key++) assertEquals(await use("new", `new ${key}`), 200);
-  await server.close();
 });
 
 Deno.test("services: the only client of a process, whose address is unknown, can use all values at once", async () => {
@@ -265,7 +255,6 @@ Deno.test("services: the only client of a process, whose address is unknown, can
   open();
   const statuses = (await Promise.all(all)).map(({ status }) => status);
   assertEquals(statuses.sort(), [...Array(8).fill(200), 503]);
-  await server.close();
 });
 
 Deno.test("hostile: a client with many keys cannot open values faster than they can be closed", async () => {
@@ -285,7 +274,6 @@ Deno.test("hostile: a client with many keys cannot open values faster than they 
   assertEquals(log.length, 6);
   open();
   await until(async () => await use(9) === 200, "a value was closed");
-  await server.close();
 });
 
 Deno.test("services: a key that is not a string is an error, and an undefined key hides handlers whose `allow` needs the service", async () => {
@@ -303,7 +291,6 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   assertEquals(faults.splice(0), [sentence('service "empty"')]);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, sentence('"h"'));
   assertEquals(faults[0], sentence('service "none"'));
-  await server.close();
 });
 
 Deno.test("services: if a service fails synchronously, a service that is still being created is disposed", async () => {
@@ -322,7 +309,6 @@ Deno.test("services: if a service fails synchronously, a service that is still b
   await textIn(server, "t");
   await until(() => log.length > 0, "the value was disposed");
   assertEquals([log, faults], [["slow cancelled"], ["no key"]]);
-  await server.close();
 });
 
 Deno.test("services: ctx.get keeps a value with a key in use while the handler runs, but not while `allow` runs", async () => {
@@ -357,7 +343,6 @@ Deno.test("services: ctx.get keeps a value with a key in use while the handler r
   await first;
   await until(async () => !(await send("b")).error, "the value is no longer in use");
   assertEquals(log, ["dispose hidden", "dispose a"]);
-  await server.close();
 });
 
 Deno.test("services: over stdio without signals, the server creates its services before it reads its input", async () => {
@@ -375,7 +360,6 @@ Deno.test("services: over stdio without signals, the server creates its services
   }, { highWaterMark: 0 });
   await serveStdio(server, { input, output: () => Promise.resolve() });
   assertEquals(log, ["made", "read", "disposed"]);
-  await server.close();
 });
 
 Deno.test("services: a disposal that throws or hangs does not block other services or close()", async () => {
@@ -473,7 +457,6 @@ Deno.test("services: two servers with the same service have separate values", as
   await servers[0].close();
   assertEquals(log, [1]);
   assertEquals(await textIn(servers[1], "t"), "2");
-  await servers[1].close();
 });
 
 Deno.test("services: a service from another copy of the library works, alone and together with this copy's services", async () => {
@@ -503,7 +486,6 @@ Deno.test("services: the services of handlers that are added later are created t
   const { server } = make({});
   server.handlers.add(tool({ name: "t", services: { db }, run: (_, { services: { db } }) => db }));
   assertEquals(await textIn(server, "t"), "db");
-  await server.close();
 });
 
 Deno.test("services: a value can be undefined, a promise-like value is awaited, and several names can share a service", async () => {
@@ -516,7 +498,6 @@ Deno.test("services: a value can be undefined, a promise-like value is awaited, 
   });
   const { server } = make({ handlers: [t] });
   assertEquals(await textIn(server, "t"), "undefined row row");
-  await server.close();
 });
 
 Deno.test("services: rest() disposes services, and a later call creates them again", async () => {

@@ -5,6 +5,7 @@ import { type Connection, connectTest, fakeClock, McpError } from "../../src/tes
 import { started, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -40,7 +41,8 @@ function createStill(options: Partial<ServerOptions> = {}) {
       return "";
     },
   });
-  const server = createServer({ name: "still", version: "1.0.0", handlers: [wait, flood, logs], clock, ...options });
+  const handlers = [wait, flood, logs];
+  const server = closeAtEnd(createServer({ name: "still", version: "1.0.0", handlers, clock, ...options }));
   return { clock, log, open, server };
 }
 
@@ -80,7 +82,6 @@ Deno.test("the response to a silent call becomes a stream with keep-alives", asy
   const { value } = await reader.read();
   assertStringIncludes(new TextDecoder().decode(value), '"waited"');
   assertEquals((await reader.read()).done, true);
-  await server.close();
 });
 
 Deno.test("the response to a call that ends within streams.openAfterMs does not become a stream", async () => {
@@ -93,7 +94,6 @@ Deno.test("the response to a call that ends within streams.openAfterMs does not 
   assertEquals(response.headers.get("content-type"), "application/json");
   await response.text();
   await clock.advance(1000);
-  await server.close();
 });
 
 Deno.test("a client that does not read pauses the handler, and after a timeout its stream is closed", async () => {
@@ -107,7 +107,6 @@ Deno.test("a client that does not read pauses the handler, and after a timeout i
   await clock.advance(15_000);
   assert(!/"result"|"error"/.test(await response.text()), "the stream ended with a response");
   await until(() => log.length === before + 1, "the handler continues, and its signal is aborted");
-  await server.close();
 });
 
 async function isOver(client: Connection): Promise<boolean> {
@@ -130,7 +129,6 @@ Deno.test("a session ends after its idle timeout", async () => {
     assertEquals(await isOver(busy), false, `after ${i + 1} times 20 minutes`);
   }
   assertEquals(await isOver(idle), true);
-  await server.close();
 });
 
 Deno.test("a session with an open stream or a running call is not idle", async () => {
@@ -146,7 +144,6 @@ Deno.test("a session with an open stream or a running call is not idle", async (
   open();
   assertEquals(textOf(await call), "waited");
   assertEquals([await isOver(listening), await isOver(running)], [false, false]);
-  await server.close();
 });
 
 Deno.test("a session ends after its maximum lifetime, however busy it is", async () => {
@@ -158,7 +155,6 @@ Deno.test("a session ends after its maximum lifetime, however busy it is", async
   }
   await clock.advance(11 * MINUTE);
   assertEquals(await isOver(client), true);
-  await server.close();
 });
 
 Deno.test("with too many sessions, the session that was idle longest loses its state, but stays valid", async () => {
@@ -184,7 +180,6 @@ Deno.test("with too many sessions, the session that was idle longest loses its s
   assertEquals(await readLevels(third), ["error"]);
   assertEquals(await readLevels(second), ["info", "error"], "the session did not continue with the default state");
   for (const client of [first, second, third]) await client.close();
-  await server.close();
 });
 
 Deno.test("a session continues on another instance with the same secret, and is unknown on an instance with another secret", async () => {

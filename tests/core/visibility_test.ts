@@ -150,23 +150,23 @@ for (const era of ["modern", "legacy"] as const) {
         const isSeen = ({ isHidden }: Made) => !isHidden;
         const observed: unknown[] = [];
         for (const handlers of [made, made.filter(isSeen)]) {
-          const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
-          const client = await enter(server, "bob", { era, way });
+          await using server = createServer({
+            ...options,
+            handlers: [...base, ...handlers.map(({ handler }) => handler)],
+          });
+          await using client = await enter(server, "bob", { era, way });
           if (handlers === made) {
             // Check that another caller sees the handlers, because a server that shows no handlers would pass too.
-            const other = await enter(server, "ada", { era, way });
+            await using other = await enter(server, "ada", { era, way });
             const all = await list(other, "tools/list");
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
             for (const { handler } of tools) assert(all.join().includes(`"${handler[INTERNALS].key}"`));
-            await other.close();
           }
           observed.push(
             handlers === made
               ? await observe(server, client, made, () => true)
               : await observe(server, client, made, isSeen),
           );
-          await client.close();
-          await server.close();
         }
         assertEquals(observed[0], observed[1], `seed ${seed}`);
       }
@@ -190,7 +190,7 @@ for (const era of ["modern", "legacy"] as const) {
         const own = made.filter(({ isHidden }) => !isHidden);
         const observed: unknown[] = [];
         for (const others of [made, own]) {
-          const server = createServer({
+          await using server = createServer({
             name: "seen",
             version: "1.0.0",
             path: "/:tenant/mcp",
@@ -219,7 +219,6 @@ for (const era of ["modern", "legacy"] as const) {
           await changes.close();
           await tenant.close();
           await other.close();
-          await server.close();
         }
         assertEquals(observed[0], observed[1], `seed ${seed}`);
       }
@@ -372,7 +371,7 @@ for (const era of ["modern", "legacy"] as const) {
           prompt({ name: "base", run: () => "", input: TEXT, complete: { text: () => [] } }),
           resource({ uri: "base:/1", name: "base", read: () => "" }),
         ];
-        const server = createServer({
+        await using server = createServer({
           name: "seen",
           version: "1.0.0",
           auth: byKey,
@@ -436,7 +435,6 @@ for (const era of ["modern", "legacy"] as const) {
           }
         }
         for (const caller of BOTH) await clients[caller].close();
-        await server.close();
       }
     });
   }

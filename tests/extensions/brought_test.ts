@@ -197,11 +197,10 @@ for (const era of ["modern", "legacy"] as const) {
       }, "the rule on the other instance");
       last.handlers.enable({ tool: "pay" });
       await until(async () => await get(client).catch(() => {}) === "monday", "the rule is gone");
-      const third = make();
+      await using third = make();
       await using late = await connectTest(third, { ...boss, era });
       assertEquals(await get(late), "monday");
       await late.close();
-      await third.close();
     }
     for (const server of [first, last]) await server.close();
   });
@@ -224,7 +223,7 @@ Deno.test("notifications to a brought extension take a slot while allow decides"
     run: () => "paid",
   });
   const limits = testLimits({ calls: { runningPerClient: 4 } });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], limits });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], limits });
   const method = "notifications/audit/seen";
   const notify = async () => {
     const response = await server.fetch(
@@ -249,5 +248,4 @@ Deno.test("notifications to a brought extension take a slot while allow decides"
   assertEquals(most, 4);
   open();
   assertEquals(new Set(await Promise.all(answers)), new Set([202]));
-  await server.close();
 });

@@ -30,7 +30,7 @@ Deno.test("an extension counts stored bytes against the share of a request's cli
       },
     },
   });
-  const server = createServer({ name: "blobs", version: "1.0.0", handlers: [blobs] });
+  await using server = createServer({ name: "blobs", version: "1.0.0", handlers: [blobs] });
   const join = (id: string) => connectTest(server, { extensions: [clientExtension({ id: ID })], principal: { id } });
   await using ada = await join("ada");
   await using bob = await join("bob");
@@ -43,7 +43,6 @@ Deno.test("an extension counts stored bytes against the share of a request's cli
   all[0].end();
   assertEquals([all[0].grow(1), all[1].grow(QUARTER), all[1].grow(1)], [false, false, true]);
   assertThrows(() => host?.keep({ ...contexts[0], link: undefined } as Context, 1), TypeError, sentence("ctx"));
-  await server.close();
 });
 
 Deno.test("an extension uses the same data for the process and for the client of each context", async () => {
@@ -91,7 +90,7 @@ Deno.test("an extension uses the same data for the process and for the client of
       return (await host?.store?.by(ctx).get("note"))?.value ?? "";
     },
   });
-  const server = createServer({
+  await using server = createServer({
     name: "notes",
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
@@ -115,5 +114,4 @@ Deno.test("an extension uses the same data for the process and for the client of
   assertEquals([lease?.id, await lease?.isHeld("unknown")], [host?.store?.own.lease.id, true]);
   // A copy of a context belongs to no call.
   assertThrows(() => host?.store?.by({ ...contexts[0] }), TypeError, sentence("ctx"));
-  await server.close();
 });

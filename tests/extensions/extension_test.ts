@@ -699,8 +699,8 @@ Deno.test("a client prints a warning about a notification whose asynchronous han
     await Promise.resolve();
     throw new Error("no room for it");
   };
-  const server = serve(audit);
-  const client = await connectTo("http://localhost/mcp", {
+  await using server = serve(audit);
+  await using client = await connectTo("http://localhost/mcp", {
     fetch: server.fetch,
     extensions: [clientExtension({ id: ID, notifications: { [method]: { receive } } })],
     onWarning: (text) => void warnings.push(text),
@@ -709,8 +709,6 @@ Deno.test("a client prints a warning about a notification whose asynchronous han
   audit.publish("auditChanged", { method });
   await until(() => warnings.length > 0, "the warning");
   assertEquals(warnings, ["no room for it"]);
-  await client.close();
-  await server.close();
 });
 
 behaviour(
@@ -738,9 +736,8 @@ behaviour(
     assertEquals(takeFaults().length, 1);
     // Keys that every object inherits do not count as keys of an extension.
     const extensions = JSON.parse('{"__proto__": {"auditIds": [1]}, "constructor": 1, "auditIds": ["a1"]}');
-    const open = await client.subscribe({ extensions });
+    await using open = await client.subscribe({ extensions });
     assertEquals(open.granted, { extensions: { auditIds: ["a1"] } });
-    await open.close();
   },
   modern,
 );
@@ -763,7 +760,7 @@ Deno.test("publish refuses unknown keys, undeclared methods, and parameters that
 
 Deno.test("a client that reads slowly gets the newest notification for each topic", async () => {
   const { audit } = watched();
-  const server = serve(audit);
+  await using server = serve(audit);
   await using client = await connectTest(server, { ...declares, transport: "http", principal: { id: "a" } });
   const subscription = await client.subscribe({ extensions: { auditIds: ["a1", "a2"] } });
   const text = "x".repeat(100_000);
@@ -777,7 +774,6 @@ Deno.test("a client that reads slowly gets the newest notification for each topi
     "the newest notifications",
   );
   assert(subscription.received.length < 400, "no notification was left out");
-  await server.close();
 });
 
 Deno.test("a detached handler that ignores the server's shutdown ends without an effect", async () => {

@@ -135,7 +135,7 @@ Deno.test("an extension is told once when handlers are replaced, and not after i
     handlers: [...handlers, audit],
     observer: { fault: ({ error }) => void faults.push(Object(error).message) },
   };
-  const server = createServer(options);
+  await using server = createServer(options);
   await server.ready();
   const open = server.handlers.get("tool", "open");
   server.handlers.remove(open);
@@ -152,7 +152,6 @@ Deno.test("an extension is told once when handlers are replaced, and not after i
   await turn();
   assertEquals(seen.length, 2);
   assertEquals(faults, ["reported", "the watcher fails"]);
-  await server.close();
 });
 
 Deno.test("a handler of a notification that is not a call is refused", () => {
@@ -178,7 +177,12 @@ Deno.test("a call of a handler for an extension can have the session value of an
   const audit = createAudit((server) => void (own = server));
   const session = ({ http }: Context) => http ? "from the request" : "without a request";
   const read = tool({ name: "read", run: (_, ctx) => String(ctx.session(session)) });
-  const server = createServer({ name: "office", version: "1.0.0", handlers: [read, audit], sessionData: session });
+  await using server = createServer({
+    name: "office",
+    version: "1.0.0",
+    handlers: [read, audit],
+    sessionData: session,
+  });
   await using client = await connectTest(server, declares);
   await client.listTools();
   const textFor = async (more: object) => {
@@ -189,5 +193,4 @@ Deno.test("a call of a handler for an extension can have the session value of an
   assertEquals(await textFor({ session: ["kept"] }), "kept");
   assertEquals(await textFor({ session: [] }), "undefined");
   await assertRejects(() => textFor({ session: "kept" }), TypeError);
-  await server.close();
 });

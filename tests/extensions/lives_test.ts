@@ -35,6 +35,7 @@ import {
 } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -93,11 +94,10 @@ Deno.test("over stdio, an extension starts immediately, and stops when the input
       };
     },
   });
-  const server = createServer({ name: "t", version: "1", handlers: [audit] });
+  await using server = createServer({ name: "t", version: "1", handlers: [audit] });
   const input = new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
   await serveStdio(server, { input, output: () => Promise.resolve() });
   assertEquals(seen, ["start", "stop"]);
-  await server.close();
 });
 
 Deno.test("an extension that fails to start makes its calls fail, and is started again", async () => {
@@ -113,7 +113,7 @@ Deno.test("an extension that fails to start makes its calls fail, and is started
   });
   const hello = tool({ name: "hello", run: () => "hello" });
   const observer = { fault: ({ error }: { error: unknown }) => void faults.push(`${error}`) };
-  const server = createServer({ name: "t", version: "1", handlers: [audit, hello], observer });
+  await using server = createServer({ name: "t", version: "1", handlers: [audit, hello], observer });
   await assertRejects(() => server.ready(), Error, "no database");
   await using client = await connectTest(server, declares);
   assertEquals(textOf(await client.callTool("hello")), "hello");
@@ -124,7 +124,6 @@ Deno.test("an extension that fails to start makes its calls fail, and is started
   assertEquals(faults, ["Error: no database", sentence("start"), sentence("start"), sentence("start"), "Error: lost"]);
   result = () => undefined;
   await client.request("audit/get");
-  await server.close();
 });
 
 Deno.test("an extension starts when it is added to a running server, and stops when it is removed", async () => {
@@ -262,7 +261,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
     run: (_input, { signal }) => new Promise((_, reject) => signal.onabort = () => reject(signal.reason)),
   });
   const handlers = [audit, work, asks, lonely, secret, scoped, slow];
-  const server = createServer({ name: "t", version: "1", handlers, ...options });
+  const server = closeAtEnd(createServer({ name: "t", version: "1", handlers, ...options }));
   const call = async (name: string, more: Partial<Parameters<ServerHandle["call"]>[0]> = {}) => {
     await server.ready();
     const result = await host!.call({ method: "tools/call", params: { name, ...more.params }, ...more });
@@ -314,7 +313,6 @@ Deno.test("a call of an extension ends if allow hangs: after calls.timeoutMs, or
   await until(() => asked === 2, "allow is called again");
   controller.abort(new Error("no longer needed"));
   await assertRejects(() => cancelled, Error, sentence("no longer needed"));
-  await server.close();
 });
 
 Deno.test("a call of an extension ends at the timeout of the handler, unless the extension sets another", async () => {
@@ -346,13 +344,12 @@ Deno.test("a call of an extension ends at the timeout of the handler, unless the
     await clock.advance(1);
     await assertRejects(() => ending, Error, `longer than ${ms} ms`);
   }
-  await server.close();
 });
 
 Deno.test("an extension can call a handler for a caller without admission and rate limits, and observers get the events of the call", async () => {
   const events: Partial<CallEvent>[] = [];
   const admitted: string[] = [];
-  const { server, call, internals, host } = serveCalls({
+  const { call, internals, host } = serveCalls({
     admit: ({ method }) => {
       admitted.push(method);
       return true;
@@ -399,7 +396,6 @@ Deno.test("an extension can call a handler for a caller without admission and ra
     outcome: "result",
     why: undefined,
   });
-  await server.close();
 });
 
 Deno.test("an extension's call has a timeout, a signal and its own slot, and ends when the server closes", async () => {
@@ -425,7 +421,6 @@ Deno.test("a client cannot impersonate an extension", async () => {
   await using client = await connectTest(server, declares);
   await client.request("tools/call", { name: "work", internal: { data: 1 }, data: 1, _meta: { internal: 1 } });
   assertEquals(internals, [undefined]);
-  await server.close();
 });
 
 const published = () => ({ method: "notifications/audit", params: { at: 1 } });

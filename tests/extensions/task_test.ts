@@ -171,7 +171,7 @@ behaviour("subscribers get the states of their own tasks, and of no other tasks"
   const seen: unknown[] = [];
   const { client, join } = await connect({ handlers }, { extensions: [createTaskClient((p) => seen.push(p.status))] });
   const { taskId } = await client.request("tools/call", { name: "work" }, { finish: false });
-  const subscription = await client.subscribe({
+  await using subscription = await client.subscribe({
     toolsListChanged: true,
     extensions: { taskIds: [taskId, "unknown", "__proto__", taskId] },
   });
@@ -183,7 +183,6 @@ behaviour("subscribers get the states of their own tasks, and of no other tasks"
   assertEquals([method, params.status, params.taskId], ["notifications/tasks", "completed", taskId]);
   assert("io.modelcontextprotocol/subscriptionId" in Object(params._meta));
   assertEquals(seen, ["completed"]);
-  await subscription.close();
 }, modern);
 
 behaviour("without the extension, the tool runs as part of the call in every era", async (connect, { era }) => {

@@ -123,15 +123,13 @@ Deno.test("a watch and a load that fail are repeated until they succeed, and eac
     load: () => (fail("load", 6), "loaded"),
   });
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
-  const server = createServer({ name: "one", version: "1", clock, observer, handlers: [audit, add] });
-  const client = await connectTest(server, declares);
+  await using server = createServer({ name: "one", version: "1", clock, observer, handlers: [audit, add] });
+  await using client = await connectTest(server, declares);
   const subscription = await client.subscribe(wanted);
   await advanceUntil(clock, 1000, until(() => subscription.received.length === 1, "the state"));
   assertEquals(listStates(subscription), ["loaded"]);
   assertEquals(faults, ["no watch", "no load"]);
   assertEquals(calls, ["watch", "watch", "watch", "watch", ...Array.from({ length: 7 }, () => "load")]);
-  await client.close();
-  await server.close();
 });
 
 for (const part of ["watch", "load"] as const) {
@@ -145,8 +143,14 @@ for (const part of ["watch", "load"] as const) {
       return "loaded";
     };
     const audit = watchDays({ load: () => "loaded", [part]: part === "load" ? run : () => void run() });
-    const server = createServer({ name: "one", version: "1", clock, observer: { fault() {} }, handlers: [audit, add] });
-    const client = await connectTest(server, declares);
+    await using server = createServer({
+      name: "one",
+      version: "1",
+      clock,
+      observer: { fault() {} },
+      handlers: [audit, add],
+    });
+    await using client = await connectTest(server, declares);
     const subscription = await client.subscribe(wanted);
     await until(() => calls === 1, "the failed call");
     await subscription.close();
@@ -157,8 +161,6 @@ for (const part of ["watch", "load"] as const) {
     isBroken = false;
     const later = await client.subscribe(wanted);
     await until(() => later.received.length === 1, "the state");
-    await client.close();
-    await server.close();
   });
 }
 

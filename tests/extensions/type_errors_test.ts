@@ -1,7 +1,6 @@
 // The compiler's errors for the most frequent mistakes with extensions. One line names the missing or incorrect part.
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { testTypeErrors } from "../support/type_errors.ts";
 
-const isDeno = navigator.userAgent.startsWith("Deno");
 const root = new URL("../../", import.meta.url);
 
 const method = (rest: string) =>
@@ -30,31 +29,10 @@ const mistakes: readonly (readonly [code: string, line: string])[] = [
   [`clientExtension({ id: "a/b", results: { task: { finish: () => ({}) } } })`, "Property 'schema' is missing in type"],
 ];
 
-Deno.test({
-  name: "the compiler reports each mistake with an extension in one line",
-  // Only Deno can type-check the code here.
-  ignore: !isDeno,
-  async fn() {
-    const folder = await Deno.makeTempDir();
-    try {
-      const imports = [
-        `import { extension, tool } from "${new URL("mod.ts", root).href}";`,
-        `import { clientExtension } from "${new URL("src/client/client.ts", root).href}";`,
-        `import { z } from "zod";`,
-      ];
-      const lines = mistakes.map(([code], at) => `export const x${at} = ${code};`);
-      await Deno.writeTextFile(`${folder}/mistakes.ts`, [...imports, ...lines].join("\n"));
-      const config = new URL("deno.json", root).pathname;
-      const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-        args: ["check", "--quiet", "--config", config, `${folder}/mistakes.ts`],
-        env: { NO_COLOR: "1" },
-      }).output();
-      const text = new TextDecoder().decode(stderr);
-      assertEquals(success, false);
-      for (const [, line] of mistakes) assertStringIncludes(text, line);
-      assertEquals(text.match(/\[ERROR\]/g)?.length, mistakes.length, text);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  },
-});
+testTypeErrors(
+  `import { extension, tool } from "${new URL("mod.ts", root).href}";
+import { clientExtension } from "${new URL("src/client/client.ts", root).href}";
+import { z } from "zod";
+void [extension, tool, clientExtension, z];`,
+  mistakes.map(([code, line]) => ({ name: `the mistake in ${code}`, code, line, most: 4 })),
+);

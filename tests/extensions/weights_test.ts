@@ -9,9 +9,8 @@ Deno.test("calls of a tool with a layer of an extension leave no bytes counted",
     use: [wire.layer({ around: async (_call, next) => await next() })],
     run: () => "done",
   });
-  const server = createServer({ name: "weights", version: "1.0.0", handlers: [slow, wire] });
+  await using server = createServer({ name: "weights", version: "1.0.0", handlers: [slow, wire] });
   await using client = await connect(server, { capabilities: { extensions: { "com.example/wire": {} } } });
   for (let i = 0; i < 20; i++) await client.callTool("slow");
   assertEquals(server.stats().bytes, 0);
-  await server.close();
 });

@@ -20,7 +20,7 @@ const find = transform(search, {
 
 Deno.test("a typed client knows the names of a transformed tool's arguments", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers: [find] });
-  const client = await connect<typeof server>(server);
+  await using client = await connect<typeof server>(server);
   const { structuredContent } = await client.callTool("find", { q: "x" });
   const found: number | undefined = structuredContent?.found;
   assertEquals(found, 3);
@@ -31,20 +31,18 @@ Deno.test("a typed client knows the names of a transformed tool's arguments", as
   await client.callTool("find", { query: "x" });
   // @ts-expect-error: an argument of another type.
   await client.callTool("find", { q: 1 });
-  await client.close();
 });
 
 Deno.test("a typed client can call any name if the server has a provider, and still knows its own tools", async () => {
   const other = toolProvider({ find: (name) => name === "other" ? tool({ name, run: () => "" }) : undefined });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [find, other] });
-  const client = await connect<typeof server>(server);
+  await using client = await connect<typeof server>(server);
   assertEquals((await client.callTool("other", { any: 1 })).isError, undefined);
   const { structuredContent } = await client.callTool("find", { q: "x" });
   const found: number | undefined = structuredContent?.found;
   assertEquals(found, 3);
   // @ts-expect-error: an argument of another type.
   await client.callTool("find", { q: 1 });
-  await client.close();
 });
 
 Deno.test("changes of arguments that do not exist, and handlers of another kind, do not compile", () => {
@@ -85,7 +83,7 @@ Deno.test("a typed client knows the tools of asTools", async () => {
   const ask = prompt({ name: "ask", input: z.object({ a: z.string() }), run: ({ a }) => a });
   const handlers = [note, ask, asTools(note, { name: "note" }), asTools(ask, { name: "ask" }), asTools()] as const;
   const server = createServer({ name: "s", version: "1.0.0", handlers });
-  const client = await connect<typeof server>(server);
+  await using client = await connect<typeof server>(server);
   assertEquals((await client.callTool("note", { id: "1" })).isError, undefined);
   assertEquals((await client.callTool("ask", { a: "1" })).isError, undefined);
   assertEquals((await client.callTool("read_resource", { uri: "note://1" })).isError, undefined);
@@ -101,7 +99,6 @@ Deno.test("a typed client knows the tools of asTools", async () => {
     asTools(toolProvider({ find: () => undefined })),
   ];
   assertEquals(typeof wrong, "function");
-  await client.close();
 });
 
 Deno.test("entries whose type is an interface compile", () => {

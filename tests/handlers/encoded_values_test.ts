@@ -232,7 +232,7 @@ Deno.test("encoded values: the messages of a prompt can be an async iterable", a
 Deno.test("encoded values: structured content is encoded, and a raw output schema validates the encoded value", async () => {
   const told: string[] = [];
   const output = { type: "object", properties: { a: { type: "number" }, at: { type: "string" } }, required: ["a"] };
-  const server = createServer({
+  await using server = createServer({
     name: "t",
     version: "1",
     handlers: [
@@ -255,7 +255,6 @@ Deno.test("encoded values: structured content is encoded, and a raw output schem
   assertEquals((await call("failed")).isError, true);
   assertEquals(await call("wrong").catch(({ code }) => code), -32603);
   assertStringIncludes(told[0], sentence('tool "wrong"', "a:"));
-  await server.close();
 });
 
 /** Creates a source of the given kind that never ends. `cancelled` tells whether the source was cancelled. */
@@ -348,7 +347,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
     const source = endless(kind);
     const later = endless("a silent stream");
     const { promise: begun, resolve } = Promise.withResolvers<void>();
-    const server = createServer({
+    await using server = createServer({
       name: "t",
       version: "1",
       limits: { calls: { resultBytes: 1e12 } },
@@ -369,7 +368,6 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
     assertEquals(await failed, "failed");
     await until(() => source.cancelled(), "the source was cancelled");
     await until(() => later.cancelled(), "the next source was cancelled too");
-    await server.close();
   });
 }
 
@@ -454,7 +452,7 @@ Deno.test("encoded values: any value is sent in its expected encoding, or is ref
   const told: string[] = [];
   let made: Made = { value: 0, means: 0 };
   // The value is inside an object, so that it has a path.
-  const server = createServer({
+  await using server = createServer({
     name: "t",
     version: "1",
     handlers: [tool({ name: "x", run: () => ({ of: made.value }) })],
@@ -488,5 +486,4 @@ Deno.test("encoded values: any value is sent in its expected encoding, or is ref
     assertEquals(json.content.length, 1 + media, `run ${i}`);
   }
   assert(sent > 500 && refused > 50, `${sent} values were sent, ${refused} were refused`);
-  await server.close();
 });

@@ -21,14 +21,13 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`a caller's keys are valid on all of the caller's connections (${era} over ${way})`, async () => {
       let runs = 0;
       const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => `${++runs}` });
-      const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
+      await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
       const found = [];
       for (const name of ["ada", "ada", "bob", "ada"] as const) {
         await using client = await enter(server, name, { way, era });
         found.push(textOf(await client.callTool("pay", { key: "a" })));
       }
       assertEquals(found, ["1", "1", "2", "1"]);
-      await server.close();
     });
   }
 }
@@ -36,7 +35,7 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("two calls in one batch with the same key run the handler once", async () => {
   let runs = 0;
   const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => ({ run: ++runs }) });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
   await using client = await connectTest(server, { era: "legacy", revisions: ["2025-03-26"], principal: ada });
   const { sessionId } = client;
   const call = (id: number, key: string) => ({
@@ -60,7 +59,6 @@ Deno.test("two calls in one batch with the same key run the handler once", async
   assertEquals(found[1], found[2]);
   assertEquals(found[1], found[4]);
   assertEquals(runs, 2);
-  await server.close();
 });
 
 Deno.test("the result of a cancelled call is not stored if a service may have rolled back its effect", async () => {
@@ -83,7 +81,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
         return { run: own };
       },
     });
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
     await using client = await connectTest(server, { principal: ada });
     const controller = new AbortController();
     const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
@@ -95,7 +93,6 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
     open();
     assertEquals((await second).structuredContent, { run: again });
     assertEquals((await client.callTool("pay", { key: "a" })).structuredContent, { run: again });
-    await server.close();
   }
   assertEquals(ends, ["cancelled", "result"]);
 });
@@ -115,25 +112,23 @@ Deno.test("the function for the key gets the services whose lifetime is longer t
     })],
     run: (_input, { services }) => ({ tx: services.tx }),
   });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
   await using client = await connectTest(server, { principal: ada });
   for (let i = 0; i < 2; i++) {
     assertEquals((await client.callTool("pay", { key: "a" })).structuredContent, { tx: 1 });
   }
   assertEquals([made, keys], [1, [["shop"], ["shop"]]]);
-  await server.close();
 });
 
 Deno.test("a handler in a worker thread runs once per key, and gets the idempotency token", async () => {
   const run = worker<typeof token>(new URL("token.ts", import.meta.url), { size: 1, idleMs: 0 });
   const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
   await using client = await connectTest(server, { principal: ada });
   const first = await client.callTool("pay", { key: "a" });
   assert(/^[\w-]{43}$/.test(Object(first.structuredContent).token), JSON.stringify(first));
   assertEquals(await client.callTool("pay", { key: "a" }), first);
   assertNotEquals(await client.callTool("pay", { key: "b" }), first);
-  await server.close();
 });
 
 Deno.test("any text of up to 256 characters is a valid key, and keys are equal only if their texts are identical", async () => {
@@ -153,14 +148,13 @@ Deno.test("any text of up to 256 characters is a valid key, and keys are equal o
         return { at };
       },
     });
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
+    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
     await using client = await connectTest(server, { principal: ada });
     for (let i = 0; i < 2 * all.length; i++) {
       const at = i < all.length ? i : below(all.length);
       assertEquals((await client.callTool("pay", { at })).structuredContent, { at }, JSON.stringify(all[at]));
     }
     assertEquals([...runs.values()], all.map(() => 1));
-    await server.close();
   }
 });
 
@@ -184,7 +178,7 @@ Deno.test("each key has one effect in a random mix of calls that fail, are cance
         return { effect: effects.get(key) };
       },
     });
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
+    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
     await using client = await connectTest(server, { principal: ada });
     const keys = ["a", "b", "c"];
     const calls = Array.from({ length: 120 }, async () => {
@@ -200,6 +194,5 @@ Deno.test("each key has one effect in a random mix of calls that fail, are cance
     await until(() => running === 0, "all handlers have ended");
     assert(effects.size > 0);
     for (const count of effects.values()) assertEquals(count, 1);
-    await server.close();
   }
 });

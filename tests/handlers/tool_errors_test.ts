@@ -38,7 +38,7 @@ Deno.test("if mapError returns undefined, the client does not see the error", as
 
 Deno.test("an error in mapError is reported only to the observer", async () => {
   const reported: unknown[] = [];
-  const server = createServer({
+  await using server = createServer({
     name: "t",
     version: "1",
     handlers: [fail],
@@ -51,15 +51,13 @@ Deno.test("an error in mapError is reported only to the observer", async () => {
   const error = await client.callTool("fail").then(() => undefined, (error) => error);
   assertEquals(error?.code, -32603);
   assertEquals(reported.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
-  await server.close();
 });
 
 for (const cacheScope of ["public", "private", undefined] as const) {
   Deno.test(`lists have the cacheScope ${cacheScope ?? "public by default"}`, async () => {
-    const server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
+    await using server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
     await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const result = await client.request("tools/list");
     assertEquals([result.cacheScope, result.ttlMs], [cacheScope ?? "public", 500]);
-    await server.close();
   });
 }

@@ -89,11 +89,22 @@ const mistakes: readonly Mistake[] = [
     line: "Type 'Context<{ readonly db: number; }>' does not satisfy the expected type 'string'.",
     most: 1,
   },
+  ...[
+    ["observer: { onCall() {} }", "'onCall' does not exist in type 'Observer | readonly Observer[]'"],
+    ["observer: [{ refusd() {} }]", "Did you mean to write 'refused'?"],
+    ["observer: { call(e) { e.duration } }", "Did you mean 'durationMs'?"],
+    ["onError() {}", "'onError' does not exist in type 'PathServerOptions<TextParams, readonly Handler[]>'"],
+  ].map(([option, line]) => ({
+    name: `the mistake in ${option}`,
+    code: `createServer({ name: "s", version: "1", ${option} });`,
+    line,
+    most: 3,
+  })),
 ];
 
 testTypeErrors(
-  `import { prompt, resource, resourceProvider, service, tool } from "${library}";
+  `import { createServer, prompt, resource, resourceProvider, service, tool } from "${library}";
 import { idempotent } from "${layers}";
-void [prompt, resource, resourceProvider, service, tool, idempotent];`,
+void [createServer, prompt, resource, resourceProvider, service, tool, idempotent];`,
   mistakes,
 );

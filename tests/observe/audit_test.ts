@@ -187,7 +187,7 @@ Deno.test("with continue, the outcome has the redacted fields if only the write 
         else throw new Error("the disk is full");
       },
     });
-    const server = createServer({ name: "bank", version: "1.0.0", handlers, use: [use] });
+    await using server = createServer({ name: "bank", version: "1.0.0", handlers, use: [use] });
     await using client = await connectTest(server, { principal: { id: "ada" } });
     await client.callTool("pay", { to: "Ada" });
     fails = "redact";
@@ -196,7 +196,6 @@ Deno.test("with continue, the outcome has the redacted fields if only the write 
       ["somebody", "something"],
       [undefined, undefined],
     ]);
-    await server.close();
   } finally {
     console.error = error;
   }

@@ -123,7 +123,7 @@ behaviour("a nested read and a handler's detached work have child spans of the h
 for (const hasPropagator of [true, false]) {
   Deno.test(`the parent is taken from _meta, or else from the active span, or else from the header (propagator: ${hasPropagator})`, async () => {
     using sdk = install(hasPropagator);
-    const server = createServer({
+    await using server = createServer({
       name: "s",
       version: "1.0.0",
       handlers,
@@ -152,7 +152,6 @@ for (const hasPropagator of [true, false]) {
       assertEquals(await call({ _meta: { traceparent } }, { traceparent }), [undefined, undefined]);
     }
     ambient.end();
-    await server.close();
   });
 }
 

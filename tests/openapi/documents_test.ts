@@ -2,10 +2,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { measureHeap } from "../support/heap.ts";
+import { onDeno } from "../support/on_deno.ts"; // The packages are installed with a function of Deno.
 import { findDocuments, PACKAGES, type PublishedDocument } from "./documents.ts";
 import { type Figures, tryDocument } from "./try_document.ts";
-
-const ignore = typeof Deno === "undefined"; // The packages are installed with a function of Deno.
 
 const TABLE = new URL("documents.json", import.meta.url);
 
@@ -15,10 +14,9 @@ async function findAll(): Promise<readonly PublishedDocument[]> {
   return found;
 }
 
-Deno.test({
-  name: "all operations of published documents become tools, whose requests are what the documents describe",
-  ignore,
-  async fn() {
+onDeno(
+  "all operations of published documents become tools, whose requests are what the documents describe",
+  async () => {
     const documents = await findAll();
     assert(documents.length >= 60, `${documents.length} documents`);
     const table: Record<string, Figures> = {};
@@ -49,15 +47,11 @@ Deno.test({
       PACKAGES.length,
     );
   },
-});
+);
 
-Deno.test({
-  name: "the tools of GitHub's document use at most 40 MB, because they do not hold the document",
-  ignore,
-  async fn() {
-    const bytes = await measureHeap(new URL("heap.ts", import.meta.url));
-    assert(bytes < 40_000_000, `${bytes} bytes`);
-  },
+onDeno("the tools of GitHub's document use at most 40 MB, because they do not hold the document", async () => {
+  const bytes = await measureHeap(new URL("heap.ts", import.meta.url));
+  assert(bytes < 40_000_000, `${bytes} bytes`);
 });
 
 Deno.test("hostile: 100,000 paths are served", () => {

@@ -364,17 +364,13 @@ Deno.test("more than 128 tools need a search or a selection: an error at the sta
   const { toolSearch } = await import("../../src/ready/search/search.ts");
   const document = toDocument(Object.fromEntries(Array.from({ length: 129 }, (_, i) => [`op${i}`, {}])));
   const start = async (handlers: readonly Parameters<typeof createServer>[0]["handlers"][]) => {
-    const server = createServer({
+    await using server = createServer({
       name: "many",
       version: "1.0.0",
       handlers: handlers.flat() as never,
       observer: { fault: () => {} },
     });
-    try {
-      return await server.ready().then(() => "ready", ({ message }) => message);
-    } finally {
-      await server.close();
-    }
+    return await server.ready().then(() => "ready", ({ message }) => message);
   };
   const many = openapi(document, { fetch });
   assertEquals(await start([[many]]), sentence("129", "toolSearch", "as"));

@@ -188,7 +188,7 @@ Deno.test("input: a prompt's shape can coerce its parts, and a part that does no
     "~": z.coerce.number().default(2),
   };
   const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
-  const server = createServer({ name: "t", version: "1", handlers: [add] });
+  await using server = createServer({ name: "t", version: "1", handlers: [add] });
   await using client = await connectTest(server);
   const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
   assertEquals(messages[0].content, { type: "text", text: "14 true" });
@@ -200,7 +200,6 @@ Deno.test("input: a prompt's shape can coerce its parts, and a part that does no
       sentence('prompt "p"', '"part"'),
     );
   }
-  await server.close();
 });
 
 Deno.test("input: a prompt can have a shape", async () => {
@@ -210,13 +209,12 @@ Deno.test("input: a prompt can have a shape", async () => {
     complete: { tone: () => ["loud"] },
     run: ({ name, tone }) => `${name} ${tone?.length}`,
   });
-  const server = createServer({ name: "t", version: "1", handlers: [hello] });
+  await using server = createServer({ name: "t", version: "1", handlers: [hello] });
   await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { prompts } = await client.request("prompts/list", {});
   assertEquals(Object(prompts)[0].arguments, [{ name: "name", required: true }, { name: "tone" }]);
   const { messages } = await client.request("prompts/get", { name: "hello", arguments: { name: "Ada" } });
   assertEquals(Object(messages)[0].content.text, "Ada undefined");
-  await server.close();
 });
 
 const DAY = {

@@ -153,9 +153,8 @@ Deno.test("a malformed schema of another server or of an API is loaded", async (
     },
   }, { fetch: () => Promise.resolve(Response.json({ a: 1 })) });
   const foreign = tool.from({ name: "foreign", inputSchema, outputSchema: inputSchema }, () => ({ content: [] }));
-  const server = createServer({ name: "test", version: "1.0.0", handlers: [foreign, api] });
+  await using server = createServer({ name: "test", version: "1.0.0", handlers: [foreign, api] });
   await using client = await connectTest(server);
   const { tools } = await client.request("tools/list") as { readonly tools: readonly { readonly name: string }[] };
   assertEquals(tools.map(({ name }) => name).sort(), ["foreign", "send"]);
-  await server.close();
 });

@@ -24,7 +24,7 @@ async function call(server: Server, name: string, args: object = {}, id = "ada")
 }
 
 Deno.test("a search of 1,000 tools costs at most as much as ten plain calls", async () => {
-  const server = serve((await readCatalogue("github")).slice(0, 1000));
+  await using server = serve((await readCatalogue("github")).slice(0, 1000));
   let searches = 0;
   const calls = Array.from({ length: 10 }, () => 0);
   const costs = await compareCosts(
@@ -40,13 +40,12 @@ Deno.test("a search of 1,000 tools costs at most as much as ten plain calls", as
     (costs) => costs.search <= costs.calls && costs.known <= costs.calls && costs.common <= 2 * costs.calls,
   );
   assertEquals(costs, undefined);
-  await server.close();
 });
 
 Deno.test("only the first twelve words of a query count", async () => {
   const names = Array.from({ length: 14 }, (_, at) => `tool_${String.fromCharCode(97 + at).repeat(5)}`);
   const handlers = names.map((name) => tool({ name, run: () => name }));
-  const server = createServer({
+  await using server = createServer({
     name: "letters",
     version: "1.0.0",
     handlers: [...handlers, toolSearch({ limit: 50 })],
@@ -54,7 +53,6 @@ Deno.test("only the first twelve words of a query count", async () => {
   const words = names.map((name) => name.slice(5));
   const found = await call(server, "search_tools", { query: `please ${words.join(" the ")}` });
   assertEquals(names.filter((name) => found.includes(name)), names.slice(0, 12));
-  await server.close();
 });
 
 Deno.test("a client that searches a lot waits for its turns, and other clients search and call between them", async () => {
@@ -65,7 +63,7 @@ Deno.test("a client that searches a lot waits for its turns, and other clients s
     (_, at) => catalogue.map((each) => ({ ...each, name: `${each.name}_${at}` })),
   );
   const order: string[] = [];
-  const server = serve(copies.flat(), order);
+  await using server = serve(copies.flat(), order);
   await call(server, "search_tools", { query: "warm" });
   const search = async (id: string, at: number) => {
     await call(server, "search_tools", { query: `${COMMON} ${at}` }, id);
@@ -78,5 +76,4 @@ Deno.test("a client that searches a lot waits for its turns, and other clients s
   assertEquals(order.length, 66);
   assert(order.indexOf("other") < 16, order.join());
   assert(order.indexOf("plain") < 16, order.join());
-  await server.close();
 });

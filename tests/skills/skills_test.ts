@@ -456,16 +456,14 @@ Deno.test("10,000 files in skills can be listed and read", async () => {
     for (let i = 0; i < 99; i++) files[`s${skill}/d${below(5)}/f${i}.txt`] = `${i}`;
   }
   await using folder = await makeFolder(files);
-  const server = createServer({ name: "s", version: "1", handlers: [skills({ dir: folder.path })] });
-  const client = await connectTest(server, { ...declared, timeoutMs: 60_000 });
+  await using server = createServer({ name: "s", version: "1", handlers: [skills({ dir: folder.path })] });
+  await using client = await connectTest(server, { ...declared, timeoutMs: 60_000 });
   const { skills: page } = await client.request("skills/list", {});
   assertEquals(Object(page).length, 20);
   for (const { uri, size } of Object(page)[7].resources) {
     const [{ text = "" }] = (await client.readResource(uri)).contents;
     assertEquals(new TextEncoder().encode(text).length, size);
   }
-  await client.close();
-  await server.close();
 });
 
 Deno.test("invalid options are refused", () => {

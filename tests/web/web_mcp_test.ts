@@ -8,8 +8,7 @@ import { apiKey } from "../../src/auth/auth.ts";
 import { confirm } from "../../src/layers/layers.ts";
 import { webMcp, type WebMcpModule, type WebMcpOptions, type WebMcpRegisterOptions } from "../../src/web/web.ts";
 import { sentence } from "../support/messages.ts";
-
-const isDeno = typeof Deno !== "undefined";
+import { onDeno } from "../support/on_deno.ts";
 
 const ORIGIN = "https://app.example.com";
 const HOST = "mcp.example.com";
@@ -554,17 +553,14 @@ Deno.test("webMcp() throws for unusable options", () => {
   for (const options of wrong) assertEquals(assertThrows(() => webMcp(options), TypeError).message, sentence());
 });
 
-Deno.test({
-  name: "the committed bundle of the script is current, and has at most 9 KiB",
-  ignore: !isDeno, // the bundler and the files are Deno's
-  async fn() {
-    const { SCRIPT, bundleScript } = await import("../release/webmcp_script.ts");
-    try {
-      const text = await Deno.readTextFile(SCRIPT);
-      assert(text === await bundleScript(), "the bundle is not current; run `deno task web:script`");
-      assert(new TextEncoder().encode(text).length <= 9216, `${text.length} characters`);
-    } finally {
-      await (await import("esbuild")).stop();
-    }
-  },
+// the bundler and the files are Deno's
+onDeno("the committed bundle of the script is current, and has at most 9 KiB", async () => {
+  const { SCRIPT, bundleScript } = await import("../release/webmcp_script.ts");
+  try {
+    const text = await Deno.readTextFile(SCRIPT);
+    assert(text === await bundleScript(), "the bundle is not current; run `deno task web:script`");
+    assert(new TextEncoder().encode(text).length <= 9216, `${text.length} characters`);
+  } finally {
+    await (await import("esbuild")).stop();
+  }
 });

@@ -10,7 +10,7 @@ Deno.test("a cancellation reason that is not a string ends the thread of a block
   const run = worker<typeof heavy>(new URL("./heavy.ts", import.meta.url), { size: 2, idleMs: 0, stopMs: 20 });
   const input = { type: "object", properties: { job: { type: "string" }, value: {} } } as const;
   const blocked = tool({ name: "blocked", input, run: async (input, ctx) => await run(input as never, ctx) as string });
-  const server = createServer({ name: "threads", version: "1.0.0", handlers: [blocked] });
+  await using server = createServer({ name: "threads", version: "1.0.0", handlers: [blocked] });
   await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
   const echo = async () => textOf(await client.callTool("blocked", { job: "echo", value: "again" }));
   await echo();
@@ -21,5 +21,4 @@ Deno.test("a cancellation reason that is not a string ends the thread of a block
     await client.notify("notifications/cancelled", { requestId, reason: { toString: null, valueOf: null } });
   }
   for (let i = 0; i < 2; i++) assertEquals(await echo(), "again");
-  await server.close();
 });

@@ -58,7 +58,7 @@ behaviour("a handler in a thread has the context of its call", async (join, { ve
 });
 
 Deno.test("an answer with singleUse to a question from a thread is accepted once", async () => {
-  const server = createServer({ name: "threads", version: "1.0.0", handlers: [makeHeavy()] });
+  await using server = createServer({ name: "threads", version: "1.0.0", handlers: [makeHeavy()] });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
   for (const job of ["pay", "visit"]) {
     const params = { name: "heavy", arguments: { job }, _meta };
@@ -71,7 +71,6 @@ Deno.test("an answer with singleUse to a question from a thread is accepted once
     assertEquals(textOf(await request(server, "tools/call", answered)), "accept");
     assertEquals((await fail(server, "tools/call", answered)).message, sentence());
   }
-  await server.close();
 });
 
 /** Returns a message without the parts that differ between runtimes. */
@@ -375,7 +374,7 @@ Deno.test("a blocked thread cannot flood the server with notifications", async (
 });
 
 Deno.test("other calls run while a thread is busy", async () => {
-  const server = createServer({
+  await using server = createServer({
     name: "busy",
     version: "1.0.0",
     handlers: [makeHeavy(), tool({ name: "quick", run: () => "quick" })],
@@ -391,7 +390,6 @@ Deno.test("other calls run while a thread is busy", async () => {
   assertEquals(textOf(await heavy), "burnt");
   // A blocked event loop would run at most one call. On a busy machine, calls are slow.
   assert(quick > 3, `${quick} calls`);
-  await server.close();
 });
 
 Deno.test("a file that cannot run in a thread causes an error with the reason", async () => {

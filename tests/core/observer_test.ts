@@ -23,6 +23,7 @@ import { ask, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { onDeno } from "../support/on_deno.ts";
+import { throwing } from "../support/throwing.ts";
 
 /** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
@@ -48,18 +49,8 @@ const form = { type: "object", properties: { name: { type: "string" } } };
 const handlers = [
   tool({ name: "fine", run: () => "fine" }),
   tool({ name: "later", run: () => turn().then(() => "later") }),
-  tool({
-    name: "wrong",
-    run() {
-      throw new ToolError("wrong");
-    },
-  }),
-  tool({
-    name: "error",
-    run() {
-      throw new McpError(-31001, "closed");
-    },
-  }),
+  tool({ name: "wrong", run: throwing(new ToolError("wrong")) }),
+  tool({ name: "error", run: throwing(new McpError(-31001, "closed")) }),
   tool({ name: "asks", run: async (_, ctx) => (await ctx.elicit("a", { message: "A?", schema: form })).action }),
   tool({
     name: "waits",
@@ -211,16 +202,9 @@ behaviour(
     const { observer, heard } = recorder(["refused", "limit"]);
     const fails = tool({
       name: "fails",
-      run() {
-        throw new McpError(-31001, "Cannot search: too many calls (calls.running)");
-      },
+      run: throwing(new McpError(-31001, "Cannot search: too many calls (calls.running)")),
     });
-    const breaks = tool({
-      name: "breaks",
-      run() {
-        throw new Error("Cannot search: too much memory (memory.bytes)");
-      },
-    });
+    const breaks = tool({ name: "breaks", run: throwing(new Error("Cannot search: too much memory (memory.bytes)")) });
     const { client, takeFaults } = await connect({ handlers: [fails, breaks], observer });
     heard.length = 0;
     for (const name of ["fails", "breaks", "(request.values)"]) await client.callTool(name).catch(() => {});
@@ -404,9 +388,7 @@ Deno.test("an observer that throws, rejects or never settles does not affect cal
   const { error } = console;
   console.error = (text: string) => void printed.push(text);
   try {
-    const call = () => {
-      throw new Error("broken observer");
-    };
+    const call = throwing(new Error("broken observer"));
     const observer: Observer[] = [
       { call },
       { start: () => Promise.reject(new Error("rejected observer")) },
@@ -568,9 +550,7 @@ Deno.test("an `around` that does not run the call, runs it twice, returns anothe
     () => undefined as never,
     (_event, run) => (run(), undefined as never),
     (_event, run) => (run(), run()),
-    () => {
-      throw new Error("before");
-    },
+    throwing(new Error("before")),
     (_event, run) => {
       run();
       throw new Error("after");

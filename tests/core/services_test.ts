@@ -9,6 +9,7 @@ import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { closeAtEnd } from "../support/running.ts";
 import { ask, call, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const identity = { name: "services", version: "1.0.0" };
 
@@ -300,9 +301,7 @@ Deno.test("services: if a service fails synchronously, a service that is still b
     return "slow";
   }, { per: "call", dispose: (value, end) => void log.push(`${value} ${end}`) });
   const bad = service("bad", () => 1, {
-    per: () => {
-      throw new RangeError("no key");
-    },
+    per: throwing(new RangeError("no key")),
   });
   const t = tool({ name: "t", services: { slow, bad }, run: () => "" });
   const { server, faults } = make({ handlers: [t] });
@@ -369,9 +368,7 @@ Deno.test("services: a disposal that throws or hangs does not block other servic
     service(name, () => name, { dispose: () => (log.push(name), dispose()) });
   const services = {
     a: make1("a", () => {}),
-    b: make1("b", () => {
-      throw new RangeError("b fails");
-    }),
+    b: make1("b", throwing(new RangeError("b fails"))),
     c: make1("c", () => Promise.reject(new RangeError("c fails"))),
     d: make1("d", () => Promise.withResolvers<never>().promise),
   };

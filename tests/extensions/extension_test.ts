@@ -22,6 +22,7 @@ import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -1096,9 +1097,7 @@ behaviour(
       methods: {
         "audit/get": { params: z.object({ day: z.string() }), subject: "day", run: ({ day }) => ({ day, ttlMs: 5 }) },
         "audit/fail": {
-          run: () => {
-            throw new McpError(-31001, "own");
-          },
+          run: throwing(new McpError(-31001, "own")),
         },
       },
       notifications: {

@@ -36,6 +36,7 @@ import {
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { closeAtEnd } from "../support/running.ts";
+import { throwing } from "../support/throwing.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -102,9 +103,7 @@ Deno.test("over stdio, an extension starts immediately, and stops when the input
 
 Deno.test("an extension that fails to start makes its calls fail, and is started again", async () => {
   const faults: unknown[] = [];
-  let result: () => unknown = () => {
-    throw new Error("no database");
-  };
+  let result: () => unknown = throwing(new Error("no database"));
   const audit = extension({
     id: ID,
     methods: { "audit/get": { run: () => ({}) } },

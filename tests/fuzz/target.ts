@@ -2,6 +2,7 @@
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { shapes } from "./shapes.ts";
 import { testLimits } from "../support/limits.ts";
+import { throwing } from "../support/throwing.ts";
 
 /** A server with its unexpected errors. */
 export interface Target {
@@ -73,12 +74,7 @@ const handlers = [
       return `${made} ${first.action} ${second.action} ${third.role}`;
     },
   }),
-  tool({
-    name: "broken",
-    run: () => {
-      throw new Error(HIDDEN);
-    },
-  }),
+  tool({ name: "broken", run: throwing(new Error(HIDDEN)) }),
   resource({ uri: "note://one", name: "one", read: () => "one" }),
   resource({
     uri: "repo://{owner}/{+path}{?ref}",

@@ -3,6 +3,7 @@ import { type Content, createServer, McpError, prompt, tool, ToolError } from ".
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const text = { type: "text", text: "x" } as const;
 const uri = "test://a";
@@ -98,9 +99,7 @@ for (
   ]
 ) {
   Deno.test(`checked results: an McpError with the code ${code} becomes an internal error, and the observer gets the reason`, async () => {
-    const { told, answers } = await run(() => {
-      throw new McpError(code as number, "x");
-    });
+    const { told, answers } = await run(throwing(new McpError(code as number, "x")));
     assertEquals(answers, [-32603, -32603]);
     assertEquals(told.length, 2);
     for (const one of told) assertEquals(one, sentence(String(code), -32768, -32000));
@@ -109,18 +108,14 @@ for (
 
 for (const code of [0, 1, 4711, -1, -31999, -32769, -32602, -32603, -32002, -32000, -32019, -32042]) {
   Deno.test(`checked results: an McpError with the code ${code} is sent unchanged`, async () => {
-    const { told, answers } = await run(() => {
-      throw new McpError(code, "x");
-    });
+    const { told, answers } = await run(throwing(new McpError(code, "x")));
     assertEquals([told, answers], [[], [code, code]]);
   });
 }
 
 Deno.test("checked results: the model gets the content blocks of a ToolError", async () => {
   assertEquals(
-    (await run(() => {
-      throw new ToolError([text]);
-    })).answers,
+    (await run(throwing(new ToolError([text])))).answers,
     ["sent", -32603],
   );
 });

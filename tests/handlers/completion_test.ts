@@ -3,6 +3,7 @@ import { z } from "zod";
 import { createServer, McpError, prompt, resource, type ServerOptions } from "../../mod.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 type Handlers = NonNullable<ServerOptions["handlers"]>;
 
@@ -185,12 +186,8 @@ Deno.test("a completer's McpError is sent unchanged, and for any other error onl
       uri: "a://{x}/{y}/{z}/{n}",
       name: "a",
       complete: {
-        x: () => {
-          throw new McpError(-32001, "Cannot complete: later");
-        },
-        y: () => {
-          throw new Error("secret");
-        },
+        x: throwing(new McpError(-32001, "Cannot complete: later")),
+        y: throwing(new Error("secret")),
         // @ts-expect-error: the function returns nothing
         z: () => undefined,
         // @ts-expect-error: not strings

@@ -14,6 +14,7 @@ import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
   return createServer({ name: "test", version: "1.0.0", handlers });
@@ -413,9 +414,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
       resourceProvider({
         scheme: "list",
         name: "list",
-        list: () => {
-          throw secret;
-        },
+        list: throwing(secret),
         read: () => "",
       }),
       resource({ uri: "odd:1", name: "odd", read: (): object => () => {} }),

@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const fail = tool({
   name: "fail",
@@ -43,9 +44,7 @@ Deno.test("an error in mapError is reported only to the observer", async () => {
     version: "1",
     handlers: [fail],
     observer: { fault: ({ error }) => reported.push(error) },
-    mapError: () => {
-      throw new Error("the mapping is wrong");
-    },
+    mapError: throwing(new Error("the mapping is wrong")),
   });
   await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const error = await client.callTool("fail").then(() => undefined, (error) => error);

@@ -10,6 +10,7 @@ import { asking } from "../tasks/declared.ts";
 import { behaviour, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const form = { type: "object", properties: { name: { type: "string" } } };
 const ran: unknown[] = [];
@@ -22,18 +23,8 @@ const handlers = [
       return "paid";
     },
   }),
-  tool({
-    name: "wrong",
-    run() {
-      throw new ToolError("wrong");
-    },
-  }),
-  tool({
-    name: "closed",
-    run() {
-      throw new McpError(-31001, "closed");
-    },
-  }),
+  tool({ name: "wrong", run: throwing(new ToolError("wrong")) }),
+  tool({ name: "closed", run: throwing(new McpError(-31001, "closed")) }),
   tool({ name: "asks", run: async (_, ctx) => (await ctx.elicit("a", { message: "A?", schema: form })).action }),
   prompt({ name: "greet", run: () => "Hi" }),
   resource({ uri: "note://{id}", name: "note", read: ({ id }) => id }),

@@ -7,6 +7,7 @@ import { customStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const KEY = "k".repeat(32);
 const auth = apiKey({ keys: { probe: KEY } });
@@ -127,9 +128,7 @@ Deno.test("a request with credentials in a header that `auth` declares gets the 
 
 Deno.test("if an authentication throws, no details are shown and the status is unchanged", async () => {
   const faults: unknown[] = [];
-  const authenticate = () => {
-    throw new Error("no database");
-  };
+  const authenticate = throwing(new Error("no database"));
   await using server = make({ auth: authenticate, observer: { fault: ({ error }) => void faults.push(error) } });
   const { status, body } = await ask(server, "/ready", SIGNED);
   assertEquals([status, body, faults.length], [200, "{}", 1]);
@@ -202,9 +201,7 @@ Deno.test("the store is read at most once per second, however many probes arrive
 });
 
 Deno.test("an optional store appears in the details, but does not change the status", async () => {
-  const { store } = storeOf(() => {
-    throw new RangeError("lost");
-  });
+  const { store } = storeOf(throwing(new RangeError("lost")));
   const observer = { store() {}, fault() {} };
   const routes = [health({ store: "optional" })];
   await using server = make({ auth, store, secret: "s".repeat(32), routes, observer });
@@ -252,9 +249,7 @@ Deno.test("a server whose path has parameters has health checks too", async () =
 
 Deno.test("a route can be any function, and the responses to its errors contain no details", async () => {
   const faults: unknown[] = [];
-  const broken = () => {
-    throw new Error("secret");
-  };
+  const broken = throwing(new Error("secret"));
   // Without types, as from JavaScript, where a function may return any value.
   // deno-lint-ignore no-explicit-any
   const nothing = (() => undefined) as any;

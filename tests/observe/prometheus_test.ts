@@ -4,23 +4,14 @@ import { McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { prometheus } from "../../src/observe/observe.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const TOKEN = "scrape-7d41f2a09c3be856";
 
 const handlers = [
   tool({ name: "fine", input: { type: "object" }, run: () => "fine" }),
-  tool({
-    name: "wrong",
-    run() {
-      throw new ToolError("wrong");
-    },
-  }),
-  tool({
-    name: "closed",
-    run() {
-      throw new McpError(-31001, "closed");
-    },
-  }),
+  tool({ name: "wrong", run: throwing(new ToolError("wrong")) }),
+  tool({ name: "closed", run: throwing(new McpError(-31001, "closed")) }),
   prompt({ name: "greet", run: () => "Hi" }),
   resource({ uri: "note://{id}", name: "note", read: ({ id }) => id }),
 ];

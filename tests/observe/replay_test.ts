@@ -7,6 +7,7 @@ import { replayTranscript } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { leastCost } from "../support/cost.ts";
 import { onDeno } from "../support/on_deno.ts";
+import { throwing } from "../support/throwing.ts";
 
 const ask = tool({
   name: "buy",
@@ -18,12 +19,7 @@ const ask = tool({
   },
 });
 const hello = tool({ name: "hello", input: { type: "object" }, run: () => "Hello!" });
-const broken = tool({
-  name: "broken",
-  run() {
-    throw new Error("out of order");
-  },
-});
+const broken = tool({ name: "broken", run: throwing(new Error("out of order")) });
 
 function recorder(options: Partial<RecordOptions> = {}): { readonly observer: Observer; readonly lines: string[] } {
   const lines: string[] = [];
@@ -103,9 +99,7 @@ behaviour(
 
 behaviour("if redact throws, the message is left out and the call does not fail", async (connect) => {
   const { observer, lines } = recorder({
-    redact() {
-      throw new Error("no");
-    },
+    redact: throwing(new Error("no")),
   });
   const errors: unknown[] = [];
   const { error } = console;

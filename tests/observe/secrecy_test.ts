@@ -11,6 +11,7 @@ import { audit, health, jsonLog, prometheus, record } from "../../src/observe/ob
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { toSpanUri } from "../../src/observe/operation.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { throwing } from "../support/throwing.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SCRAPE = "scrape-7d41f2a09c3be856";
@@ -36,18 +37,8 @@ const handlers = [
       return { result: s("result") };
     },
   }),
-  tool({
-    name: "tool_error",
-    run() {
-      throw new ToolError(s("toolError"));
-    },
-  }),
-  tool({
-    name: "mcp_error",
-    run() {
-      throw new McpError(-31001, s("mcpError"), { data: s("mcpErrorData") });
-    },
-  }),
+  tool({ name: "tool_error", run: throwing(new ToolError(s("toolError"))) }),
+  tool({ name: "mcp_error", run: throwing(new McpError(-31001, s("mcpError"), { data: s("mcpErrorData") })) }),
   tool({
     name: "fault",
     run() {

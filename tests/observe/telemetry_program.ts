@@ -13,6 +13,7 @@ import { createServer, type Handler, tool, ToolError } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
+import { throwing } from "../support/throwing.ts";
 
 const count = Number(process.env.CALLS ?? 1000);
 /**
@@ -105,12 +106,7 @@ const flush = install();
 for (const era of ["modern", "legacy"] as const) {
   const inner = await serve("inner", [
     tool({ name: "find", input: number, run: async ({ n }) => String(await query(Number(n))) }),
-    tool({
-      name: "wrong",
-      run() {
-        throw new ToolError("wrong: argument-5512");
-      },
-    }),
+    tool({ name: "wrong", run: throwing(new ToolError("wrong: argument-5512")) }),
   ]);
   const options = { era, timeoutMs: NEVER_MS };
   const finder = await connect(inner.url, { ...options, use: [openTelemetryClient({ url: inner.url })] });

@@ -5,6 +5,7 @@ import { openapi, type OpenApiOptions } from "../../src/ready/openapi/openapi.ts
 import { connectTest } from "../../src/testing/testing.ts";
 import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 import { toDocument } from "./echo.ts";
 
 const pet = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
@@ -73,9 +74,7 @@ Deno.test("errors are words: the status, and the body up to a limit", async () =
   const long = await call(() => new Response("x".repeat(100_000), { status: 500 }));
   assert(long.text.length < 11_000);
   assertEquals((await call(() => new Response(null, { status: 304 }))).isError, true);
-  const thrown = await call(() => {
-    throw new Error("broken app");
-  });
+  const thrown = await call(throwing(new Error("broken app")));
   // The error of an app in this process is for its author.
   assert(thrown.isError && /^Internal error/.test(thrown.text), thrown.text);
   const large = await call(typed("x".repeat(1000), "text/plain"), { maxBytes: 100 });

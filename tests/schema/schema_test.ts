@@ -15,6 +15,7 @@ import {
   assertThrows,
 } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 
 const input = { use: "input", place: 'tool "add"' } as const;
 const output = { use: "output", place: 'tool "add"' } as const;
@@ -109,9 +110,7 @@ Deno.test("schema: an asynchronous schema returns a promise", async () => {
 });
 
 Deno.test("schema: an error that the schema's own code throws is passed on", async () => {
-  const boom = z.string().refine(() => {
-    throw new RangeError("mine");
-  });
+  const boom = z.string().refine(throwing(new RangeError("mine")));
   const { validate } = compileSchema(z.object({ a: boom }), input);
   await assertRejects(async () => await validate({ a: "x" }), RangeError, "mine");
 });

@@ -17,6 +17,7 @@ import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { throwing } from "../support/throwing.ts";
 import { z } from "zod";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
@@ -314,12 +315,7 @@ behaviour("a search calls list of a provider once for all pages of an array", as
 behaviour("a result passes through call_tool unchanged", async (connect) => {
   const picture = media(new Uint8Array([1, 2, 3]), "image/png");
   const paint = tool({ name: "paint", run: () => ["painted", picture] });
-  const fail = tool({
-    name: "fail",
-    run: () => {
-      throw new ToolError("no paint");
-    },
-  });
+  const fail = tool({ name: "fail", run: throwing(new ToolError("no paint")) });
   const full = tool({
     name: "full",
     run: () => ({ content: [{ type: "text", text: "x" }], structuredContent: { content: [] }, _meta: { "a.b/c": 1 } }),

@@ -1,6 +1,6 @@
 // Apps on the server: their metadata, the mistakes that are refused, and the clients that can show apps.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, group, type Handler, tool } from "../../mod.ts";
+import { group, tool } from "../../mod.ts";
 import { app, type AppOptions, supportsApp, ui } from "../../src/extensions/apps/apps.ts";
 import { getPage } from "../../src/extensions/apps/page.ts";
 import { script } from "../../src/extensions/apps/bridge_script.ts";
@@ -8,6 +8,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { listModules } from "../architecture/loaded_modules.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { serve } from "../support/test_server.ts";
 import { onDeno } from "../support/on_deno.ts";
 
 const ID = "io.modelcontextprotocol/ui";
@@ -17,8 +18,6 @@ const shows = { extensions: [clientExtension({ id: ID, settings: { mimeTypes: [H
 
 const html = "<!doctype html><html><head><title>Chart</title></head><body>…</body></html>";
 const make = (options: Partial<AppOptions> = {}) => app({ uri: "ui://chart", html, ...options });
-const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
-
 behaviour(
   "a tool names its app in both forms of metadata, and the resource carries the metadata for the host",
   async (connect, { era }) => {

@@ -1,11 +1,12 @@
 // The default timeout of calls, which is checked at intervals, and timeouts of handlers, which are exact.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 function hanging(options: Parameters<typeof quota>[0] = {}) {
   const state = { runs: false, aborted: false };
@@ -28,8 +29,7 @@ for (const era of ["modern", "legacy"] as const) {
   Deno.test(`by default, a handler can run for two minutes (${era})`, async () => {
     const clock = fakeClock();
     const { hang, state } = hanging();
-    await using server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
-    await using client = await connectTest(server, { era });
+    await using client = await testClient({ clock, handlers: [hang] }, { era });
     const call = client.callTool("hang");
     call.catch(() => {});
     await until(() => state.runs, "the handler runs");
@@ -43,7 +43,7 @@ for (const era of ["modern", "legacy"] as const) {
   Deno.test(`a handler can have no timeout (${era})`, async () => {
     const clock = fakeClock();
     const { hang, state } = hanging({ timeoutMs: Infinity });
-    const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
+    const server = testServer({ clock, handlers: [hang] });
     // Use a pipe, because advancing the clock would also trigger the timeout for reading an HTTP stream.
     await using client = await connectTest(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
@@ -70,7 +70,7 @@ Deno.test("the timeout does not count the time of three answers that take five m
     },
   });
   const calls = { answerMs: 600_000 };
-  await using server = createServer({ name: "x", version: "1", clock, handlers: [ask], limits: { calls } });
+  const server = testServer({ clock, handlers: [ask], limits: { calls } });
   await using client = await connectTest(server, {
     era: "legacy",
     async onElicit() {
@@ -92,7 +92,7 @@ Deno.test("the timeout counts the time of the handler after an answer", async ()
       return String(await hang.run({} as never, ctx as never)); // The cast is safe, because the tool uses neither input nor services.
     },
   });
-  await using server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
+  const server = testServer({ clock, handlers: [ask] });
   await using client = await connectTest(server, {
     era: "legacy",
     onElicit: () => ({ action: "accept", content: { ok: true } }),

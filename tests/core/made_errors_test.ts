@@ -1,21 +1,13 @@
 // A call that succeeds makes no error in case it is needed, because each error gets a stack.
 import { assert, assertEquals } from "@std/assert";
-import {
-  createServer,
-  prompt,
-  promptProvider,
-  resource,
-  resourceProvider,
-  service,
-  tool,
-  toolProvider,
-} from "../../mod.ts";
+import { prompt, promptProvider, resource, resourceProvider, service, tool, toolProvider } from "../../mod.ts";
 import type { Context, Handler } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
 import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { asTools } from "../../src/ready/ready.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { listErrors } from "../support/made_errors.ts";
+import { testServer } from "../support/test_server.ts";
 
 const reads = { readOnlyHint: true };
 const add = tool({ name: "add", annotations: reads, run: () => ({ sum: 3 }) });
@@ -100,9 +92,7 @@ const requests: Readonly<Record<string, (client: Client) => Promise<unknown>>> =
 for (const version of ["2026-07-28", "2025-06-18"] as const) {
   for (const hasMiddleware of [false, true]) {
     Deno.test(`requests that succeed make no error (${version}${hasMiddleware ? ", middleware" : ""})`, async () => {
-      await using server = createServer({
-        name: "fixture",
-        version: "1.0.0",
+      const server = testServer({
         handlers: [...handlers, asTools(), toolSearch()],
         use: hasMiddleware ? [(_call, next) => next()] : [],
       });

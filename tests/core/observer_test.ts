@@ -14,7 +14,7 @@ import {
 import type { AskedEvent, CallEvent, StartEvent } from "../../src/observe/observe.ts";
 import { EVENTS } from "../../src/server/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
 import { withTables } from "../release/page_tables.ts";
@@ -24,6 +24,7 @@ import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { onDeno } from "../support/on_deno.ts";
 import { throwing } from "../support/throwing.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 /** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
@@ -353,7 +354,7 @@ function older(headers: Record<string, string>): Request {
 Deno.test("each refused HTTP request is reported once, with its status and reason", async () => {
   for (const [reason, status, make] of refused) {
     const { observer, heard } = recorder(["refused", "start"]);
-    const server = createServer({ name: "s", version: "1", observer, limits: { request: { bodyBytes: 100_000 } } });
+    const server = testServer({ observer, limits: { request: { bodyBytes: 100_000 } } });
     const request = make();
     // Runtimes that behave like browsers do not let tests set the Host header.
     if (reason === "host" && request.headers.get("host") === null) continue;
@@ -377,7 +378,7 @@ Deno.test("an observer can be a class instance or a list, and can have asynchron
   }
   const counter = new Counter();
   const { observer, heard } = recorder(["call"]);
-  const server = createServer({ name: "s", version: "1", handlers, observer: [counter, observer] });
+  const server = testServer({ handlers, observer: [counter, observer] });
   await ask(server, "tools/call", { name: "fine" });
   await server.close();
   assertEquals([counter.count, heard.length], [1, 1]);
@@ -394,7 +395,7 @@ Deno.test("an observer that throws, rejects or never settles does not affect cal
       { start: () => Promise.reject(new Error("rejected observer")) },
       { start: () => new Promise(() => {}) },
     ];
-    await using server = createServer({ name: "s", version: "1", handlers, observer });
+    const server = testServer({ handlers, observer });
     for (let i = 0; i < 3; i++) assertEquals((await ask(server, "tools/call", { name: "fine" })).status, 200);
     await until(() => printed.length >= 2, "two reports");
   } finally {
@@ -407,7 +408,7 @@ Deno.test("an observer that throws, rejects or never settles does not affect cal
 
 Deno.test("the start event contains the trace context of the request", async () => {
   const { observer, heard } = recorder(["start", "call"]);
-  const server = createServer({ name: "s", version: "1", handlers, observer });
+  const server = testServer({ handlers, observer });
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
   await ask(server, "tools/call", { name: "fine", _meta: { traceparent, tracestate: "a=1", baggage: "b=2" } });
   await server.fetch(toRequest("tools/list"), { principal: { id: "ada" } });
@@ -427,7 +428,7 @@ Deno.test("events that no observer listens to create no object and do not read t
   };
   const clock = { now: count, date: () => Date.now(), start: () => () => {} };
   const run = async (observer?: Observer) => {
-    const server = createServer({ name: "s", version: "1", handlers, observer, clock });
+    const server = testServer({ handlers, observer, clock });
     await ask(server, "tools/call", { name: "fine" });
     times = 0;
     await ask(server, "tools/call", { name: "fine" });
@@ -457,8 +458,7 @@ onDeno("docs/reference/observing.md matches the source, and contains every event
 
 Deno.test("a server behaves the same with and without an observer", async () => {
   const { observer } = recorder();
-  await using server = createServer({ name: "s", version: "1", handlers, observer });
-  await using client = await connectTest(server, { era: "legacy", transport: "http" });
+  await using client = await testClient({ handlers, observer }, { era: "legacy", transport: "http" });
   assertEquals((await client.callTool("fine")).content, [{ type: "text", text: "fine" }]);
 });
 
@@ -509,7 +509,7 @@ behaviour(
 Deno.test("events contain the client's address, also behind a proxy and for an authenticated caller", async () => {
   for (const principal of [undefined, { id: "ada" }]) {
     const { observer, heard } = recorder(["call"]);
-    await using server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
+    const server = testServer({ handlers, observer, proxies: ["10.0.0.1"] });
     const send = (hostname: string, headers = {}) =>
       server.fetch(toRequest("tools/call", { name: "fine" }, headers), { remoteAddr: { hostname }, principal });
     await (await send("203.0.113.7")).text();
@@ -561,12 +561,7 @@ Deno.test("an `around` that does not run the call, runs it twice, returns anothe
     let runs = 0;
     const count = tool({ name: "count", run: async () => (await turn(), `${++runs}`) });
     const lines = await withErrors(async () => {
-      await using server = createServer({
-        name: "t",
-        version: "1",
-        handlers: [...handlers, count],
-        observer: { around },
-      });
+      const server = testServer({ handlers: [...handlers, count], observer: { around } });
       for (let call = 1; call <= 2; call++) {
         const { result } = await ask(server, "tools/call", { name: "count" });
         assertEquals(result.content, [{ type: "text", text: `${call}` }]);

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 
 /** Connection info as Bun passes it. Its methods are not own properties, so a copy of the object lacks them. */
 class BunLike {
@@ -15,7 +16,7 @@ class BunLike {
 
 Deno.test("code that calls fetch can pass connection info in addition to a principal", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
-  await using server = createServer({ name: "t", version: "1", handlers: [whoami] });
+  const server = testServer({ handlers: [whoami] });
   const statuses = await Promise.all(
     [["203.0.113.9", "mcp.example.com"], ["127.0.0.1", "mcp.example.com"], ["127.0.0.1", "localhost"]]
       .map(async ([address, host]) => {

@@ -1,13 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { createServer, prompt, tool } from "../../mod.ts";
+import { prompt, tool } from "../../mod.ts";
 import { ask } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 
 Deno.test("a question to the client is not reported to the observer as an error", async () => {
   const reported: unknown[] = [];
   const schema = { type: "object", properties: { name: { type: "string" } } };
-  await using server = createServer({
-    name: "asking",
-    version: "1.0.0",
+  const server = testServer({
     observer: { fault: ({ error }) => reported.push(error) },
     handlers: [
       tool({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),

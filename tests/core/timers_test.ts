@@ -1,11 +1,11 @@
 // Timers: when streams open and send keep-alives, when writes time out, and when sessions and events expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { type ServerOptions, tool } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { started, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
-import { closeAtEnd } from "../support/running.ts";
+import { testServer } from "../support/test_server.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -42,7 +42,7 @@ function createStill(options: Partial<ServerOptions> = {}) {
     },
   });
   const handlers = [wait, flood, logs];
-  const server = closeAtEnd(createServer({ name: "still", version: "1.0.0", handlers, clock, ...options }));
+  const server = testServer({ handlers, clock, ...options });
   return { clock, log, open, server };
 }
 

@@ -9,6 +9,7 @@ import { type Connection, connectTest, fakeClock } from "../../src/testing/testi
 import { z } from "zod";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { testServer } from "../support/test_server.ts";
 
 const ID = "com.example/audit";
 const declared = { extensions: [clientExtension({ id: ID })] };
@@ -36,7 +37,7 @@ const refusalOf = async (run: () => Promise<unknown>) => {
 
 /** Returns the error of a server without the extension. */
 async function refuseUnknown(era: "modern" | "legacy"): Promise<unknown> {
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [] });
+  const server = testServer({ handlers: [] });
   const client = await connectTest(server, { ...declared, era });
   const refused = await refusalOf(() => get(client));
   await client.close();
@@ -223,7 +224,7 @@ Deno.test("notifications to a brought extension take a slot while allow decides"
     run: () => "paid",
   });
   const limits = testLimits({ calls: { runningPerClient: 4 } });
-  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], limits });
+  const server = testServer({ handlers: [pay], limits });
   const method = "notifications/audit/seen";
   const notify = async () => {
     const response = await server.fetch(

@@ -5,7 +5,6 @@ import {
   createServer,
   extension,
   group,
-  type Handler,
   McpError,
   type Middleware,
   prompt,
@@ -23,13 +22,12 @@ import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { serve, testServer } from "../support/test_server.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
 const declares = { extensions: [clientExtension({ id: ID, subjects: { "audit/get": "day" } })] };
 const run = () => ({});
-
-const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
 
 const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["no prefix", { id: "audit" }, sentence("audit", "com.example/audit")],
@@ -700,7 +698,7 @@ Deno.test("a client prints a warning about a notification whose asynchronous han
     await Promise.resolve();
     throw new Error("no room for it");
   };
-  await using server = serve(audit);
+  const server = serve(audit);
   await using client = await connectTo("http://localhost/mcp", {
     fetch: server.fetch,
     extensions: [clientExtension({ id: ID, notifications: { [method]: { receive } } })],
@@ -761,7 +759,7 @@ Deno.test("publish refuses unknown keys, undeclared methods, and parameters that
 
 Deno.test("a client that reads slowly gets the newest notification for each topic", async () => {
   const { audit } = watched();
-  await using server = serve(audit);
+  const server = serve(audit);
   await using client = await connectTest(server, { ...declares, transport: "http", principal: { id: "a" } });
   const subscription = await client.subscribe({ extensions: { auditIds: ["a1", "a2"] } });
   const text = "x".repeat(100_000);
@@ -804,7 +802,7 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
   });
   const observer = { fault: ({ error }: { error: unknown }) => void faults.push(error) };
   const limits = { calls: { closeMs: 10 } };
-  const server = createServer({ name: "t", version: "1", handlers: [audit, work], observer, limits });
+  const server = testServer({ handlers: [audit, work], observer, limits });
   const client = await connectTest(server);
   await client.callTool("work");
   await client.close();

@@ -13,10 +13,10 @@ import {
 } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import type { InternalRequest, ServerHandle } from "../../src/extensions/extension.ts";
-import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient } from "../support/test_server.ts";
 
 type HandlerCall = Pick<InternalRequest, "method" | "params">;
 
@@ -177,13 +177,7 @@ Deno.test("a call of a handler for an extension can have the session value of an
   const audit = createAudit((server) => void (own = server));
   const session = ({ http }: Context) => http ? "from the request" : "without a request";
   const read = tool({ name: "read", run: (_, ctx) => String(ctx.session(session)) });
-  await using server = createServer({
-    name: "office",
-    version: "1.0.0",
-    handlers: [read, audit],
-    sessionData: session,
-  });
-  await using client = await connectTest(server, declares);
+  await using client = await testClient({ handlers: [read, audit], sessionData: session }, declares);
   await client.listTools();
   const textFor = async (more: object) => {
     const result = await own?.call({ method: "tools/call", params: { name: "read" }, ...more });

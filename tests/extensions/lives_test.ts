@@ -35,8 +35,8 @@ import {
 } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
-import { closeAtEnd } from "../support/running.ts";
 import { throwing } from "../support/throwing.ts";
+import { testServer } from "../support/test_server.ts";
 
 const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
@@ -95,7 +95,7 @@ Deno.test("over stdio, an extension starts immediately, and stops when the input
       };
     },
   });
-  await using server = createServer({ name: "t", version: "1", handlers: [audit] });
+  const server = testServer({ handlers: [audit] });
   const input = new ReadableStream<Uint8Array>({ start: (controller) => controller.close() });
   await serveStdio(server, { input, output: () => Promise.resolve() });
   assertEquals(seen, ["start", "stop"]);
@@ -112,7 +112,7 @@ Deno.test("an extension that fails to start makes its calls fail, and is started
   });
   const hello = tool({ name: "hello", run: () => "hello" });
   const observer = { fault: ({ error }: { error: unknown }) => void faults.push(`${error}`) };
-  await using server = createServer({ name: "t", version: "1", handlers: [audit, hello], observer });
+  const server = testServer({ handlers: [audit, hello], observer });
   await assertRejects(() => server.ready(), Error, "no database");
   await using client = await connectTest(server, declares);
   assertEquals(textOf(await client.callTool("hello")), "hello");
@@ -136,7 +136,7 @@ Deno.test("an extension starts when it is added to a running server, and stops w
       },
     });
   const [a, b] = [toExtension("a"), toExtension("b")];
-  const server = createServer({ name: "t", version: "1", handlers: [a] });
+  const server = testServer({ handlers: [a] });
   await server.ready();
   server.handlers.add(b);
   await server.ready();
@@ -260,7 +260,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
     run: (_input, { signal }) => new Promise((_, reject) => signal.onabort = () => reject(signal.reason)),
   });
   const handlers = [audit, work, asks, lonely, secret, scoped, slow];
-  const server = closeAtEnd(createServer({ name: "t", version: "1", handlers, ...options }));
+  const server = testServer({ handlers, ...options });
   const call = async (name: string, more: Partial<Parameters<ServerHandle["call"]>[0]> = {}) => {
     await server.ready();
     const result = await host!.call({ method: "tools/call", params: { name, ...more.params }, ...more });
@@ -280,7 +280,7 @@ Deno.test("a server closes only after the extensions that were removed have stop
       seen.push("stopped");
     },
   });
-  const server = createServer({ name: "t", version: "1", handlers: [audit] });
+  const server = testServer({ handlers: [audit] });
   await server.ready();
   server.handlers.remove(audit);
   await until(() => seen.includes("stopping"), "the extension stops");

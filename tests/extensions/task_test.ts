@@ -1,21 +1,13 @@
 // A task extension that imports only published entries: over every transport, with clients that declare the extension
 // and clients that do not.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import {
-  type Context,
-  createServer,
-  type Observer,
-  type Result,
-  type ServerOptions,
-  tool,
-  type ToolReturn,
-} from "../../mod.ts";
+import { type Context, type Observer, type Result, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { closeAtEnd } from "../support/running.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -264,8 +256,7 @@ behaviour("errors and timeouts appear in the state of their task", async (connec
 
 Deno.test("a missing Mcp-Name header is refused before a missing capability", async () => {
   const { handlers } = setUp(() => "x");
-  const server = closeAtEnd(createServer({ name: "t", version: "1", handlers }));
-  await using client = await connectTest(server, { transport: "http" });
+  await using client = await testClient({ handlers }, { transport: "http" });
   const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), McpError);
   assertEquals([error.code, error.status], [-32021, 400]);
   const headers = { "mcp-name": null };
@@ -288,7 +279,7 @@ function serveEndless(options: Partial<ServerOptions> = {}) {
     )
   );
   const quick = tool({ name: "quick", run: async () => await Promise.resolve("quick") });
-  const server = createServer({ name: "t", version: "1", handlers: [...handlers, quick], ...options });
+  const server = testServer({ handlers: [...handlers, quick], ...options });
   return { server, reasons, tasks };
 }
 

@@ -1,18 +1,17 @@
 // Results and errors that handlers return are checked before a client gets them.
-import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
+import { type Content, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { testServer } from "../support/test_server.ts";
 
 const text = { type: "text", text: "x" } as const;
 const uri = "test://a";
 
 async function run(give: () => unknown) {
   const told: string[] = [];
-  const server = createServer({
-    name: "t",
-    version: "1",
+  const server = testServer({
     handlers: [
       tool({ name: "x", run: () => give() as never }),
       prompt({ name: "x", run: () => give() as never }),

@@ -1,15 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { createServer, McpError, prompt, resource, type ServerOptions } from "../../mod.ts";
+import { McpError, prompt, resource, type ServerOptions } from "../../mod.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { serve, testServer } from "../support/test_server.ts";
 
 type Handlers = NonNullable<ServerOptions["handlers"]>;
-
-function serve(...handlers: Handlers) {
-  return createServer({ name: "test", version: "1.0.0", handlers });
-}
 
 const ofPrompt = (name: unknown) => ({ type: "ref/prompt", name });
 const ofResource = (uri: unknown) => ({ type: "ref/resource", uri });
@@ -178,9 +175,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
 
 Deno.test("a completer's McpError is sent unchanged, and for any other error only an id is sent", async () => {
   const reported: unknown[] = [];
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     observer: { fault: ({ error, subject }) => reported.push(String(error), subject) },
     handlers: [resource({
       uri: "a://{x}/{y}/{z}/{n}",

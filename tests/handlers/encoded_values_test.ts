@@ -1,12 +1,13 @@
 // Values that JSON cannot represent, returned from tools, resources and prompts. They are encoded, read to their end,
 // or refused.
-import { createServer, media, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { media, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -27,9 +28,7 @@ async function send(
 ): Promise<Sent> {
   const told: string[] = [];
   const run = async () => await make() as never;
-  const server = createServer({
-    name: "t",
-    version: "1",
+  const server = testServer({
     limits: testLimits({ calls: limits }),
     handlers: [
       tool({ name: "x", run }),
@@ -232,9 +231,7 @@ Deno.test("encoded values: the messages of a prompt can be an async iterable", a
 Deno.test("encoded values: structured content is encoded, and a raw output schema validates the encoded value", async () => {
   const told: string[] = [];
   const output = { type: "object", properties: { a: { type: "number" }, at: { type: "string" } }, required: ["a"] };
-  await using server = createServer({
-    name: "t",
-    version: "1",
+  await using client = await testClient({
     handlers: [
       tool({ name: "full", run: () => ({ content: [], structuredContent: new Map([["a", 1n]]) }) }),
       tool({ name: "map", output, run: () => new Map<string, unknown>([["a", 1], ["at", new Date(0)]]) }),
@@ -244,8 +241,7 @@ Deno.test("encoded values: structured content is encoded, and a raw output schem
       tool({ name: "failed", output, run: () => new Response("x", { status: 500 }) }),
     ],
     observer: { fault: ({ error }) => told.push(String(error)) },
-  });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
+  }, { era: "modern", transport: "memory" });
   const call = (name: string) => client.request("tools/call", { name });
   assertEquals((await call("full")).structuredContent, { a: 1 });
   const at = "1970-01-01T00:00:00.000Z";
@@ -347,9 +343,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
     const source = endless(kind);
     const later = endless("a silent stream");
     const { promise: begun, resolve } = Promise.withResolvers<void>();
-    await using server = createServer({
-      name: "t",
-      version: "1",
+    await using client = await testClient({
       limits: { calls: { resultBytes: 1e12 } },
       handlers: [tool({
         name: "x",
@@ -358,8 +352,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
           return [source.value(), later.value()];
         },
       })],
-    });
-    await using client = await connectTest(server, { era: "modern", transport: "memory" });
+    }, { era: "modern", transport: "memory" });
     const stop = new AbortController();
     const failed = client.request("tools/call", { name: "x" }, { signal: stop.signal }).catch(() => "failed");
     await begun;
@@ -452,13 +445,10 @@ Deno.test("encoded values: any value is sent in its expected encoding, or is ref
   const told: string[] = [];
   let made: Made = { value: 0, means: 0 };
   // The value is inside an object, so that it has a path.
-  await using server = createServer({
-    name: "t",
-    version: "1",
+  await using client = await testClient({
     handlers: [tool({ name: "x", run: () => ({ of: made.value }) })],
     observer: { fault: ({ error }) => told.push(String(error)) },
-  });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
+  }, { era: "modern", transport: "memory" });
   for (let i = 0; i < 1500; i++) {
     made = makeValue((items) => pick(items), below, below(5));
     const { means, fails } = made;

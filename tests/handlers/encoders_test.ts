@@ -1,8 +1,9 @@
 // Return values of handlers. Bytes become media, and a value that JSON would lose is refused with the name of its type.
-import { createServer, prompt, resource, tool } from "../../mod.ts";
+import { prompt, resource, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
+import { testServer } from "../support/test_server.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -23,9 +24,7 @@ async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
   const reported: string[] = [];
   const codes: unknown[] = [];
   const run = () => Promise.resolve(make()) as Promise<never>;
-  const server = createServer({
-    name: "t",
-    version: "1",
+  const server = testServer({
     handlers: [
       tool({ name: "x", run }),
       prompt({ name: "x", run }),

@@ -1,7 +1,7 @@
 // Idempotency keys with other features: batches, services, threads, other transports, and keys of any text.
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, service, tool, ToolError } from "../../mod.ts";
+import { service, tool, ToolError } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
@@ -11,6 +11,7 @@ import { random } from "../support/random.ts";
 import type token from "./token.ts";
 import { byKey, enter, listWaysIn } from "../support/ways_in.ts";
 import { readReply } from "../support/requests.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 const ada = { id: "ada" };
 const input = z.object({ key: z.string() });
@@ -21,7 +22,7 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`a caller's keys are valid on all of the caller's connections (${era} over ${way})`, async () => {
       let runs = 0;
       const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => `${++runs}` });
-      await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
+      const server = testServer({ handlers: [pay], auth: byKey });
       const found = [];
       for (const name of ["ada", "ada", "bob", "ada"] as const) {
         await using client = await enter(server, name, { way, era });
@@ -35,7 +36,7 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("two calls in one batch with the same key run the handler once", async () => {
   let runs = 0;
   const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => ({ run: ++runs }) });
-  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+  const server = testServer({ handlers: [pay] });
   await using client = await connectTest(server, { era: "legacy", revisions: ["2025-03-26"], principal: ada });
   const { sessionId } = client;
   const call = (id: number, key: string) => ({
@@ -81,7 +82,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
         return { run: own };
       },
     });
-    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
+    const server = testServer({ handlers: [pay] });
     await using client = await connectTest(server, { principal: ada });
     const controller = new AbortController();
     const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
@@ -112,8 +113,7 @@ Deno.test("the function for the key gets the services whose lifetime is longer t
     })],
     run: (_input, { services }) => ({ tx: services.tx }),
   });
-  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
-  await using client = await connectTest(server, { principal: ada });
+  await using client = await testClient({ handlers: [pay] }, { principal: ada });
   for (let i = 0; i < 2; i++) {
     assertEquals((await client.callTool("pay", { key: "a" })).structuredContent, { tx: 1 });
   }
@@ -123,8 +123,7 @@ Deno.test("the function for the key gets the services whose lifetime is longer t
 Deno.test("a handler in a worker thread runs once per key, and gets the idempotency token", async () => {
   const run = worker<typeof token>(new URL("token.ts", import.meta.url), { size: 1, idleMs: 0 });
   const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run });
-  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
-  await using client = await connectTest(server, { principal: ada });
+  await using client = await testClient({ handlers: [pay] }, { principal: ada });
   const first = await client.callTool("pay", { key: "a" });
   assert(/^[\w-]{43}$/.test(Object(first.structuredContent).token), JSON.stringify(first));
   assertEquals(await client.callTool("pay", { key: "a" }), first);
@@ -148,8 +147,7 @@ Deno.test("any text of up to 256 characters is a valid key, and keys are equal o
         return { at };
       },
     });
-    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
-    await using client = await connectTest(server, { principal: ada });
+    await using client = await testClient({ handlers: [pay], store }, { principal: ada });
     for (let i = 0; i < 2 * all.length; i++) {
       const at = i < all.length ? i : below(all.length);
       assertEquals((await client.callTool("pay", { at })).structuredContent, { at }, JSON.stringify(all[at]));
@@ -178,8 +176,7 @@ Deno.test("each key has one effect in a random mix of calls that fail, are cance
         return { effect: effects.get(key) };
       },
     });
-    await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store });
-    await using client = await connectTest(server, { principal: ada });
+    await using client = await testClient({ handlers: [pay], store }, { principal: ada });
     const keys = ["a", "b", "c"];
     const calls = Array.from({ length: 120 }, async () => {
       const controller = new AbortController();

@@ -1,16 +1,11 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { McpError, type Middleware, prompt, ToolError } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { closeAtEnd } from "../support/running.ts";
-
-function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
-  return closeAtEnd(createServer({ name: "test", version: "1.0.0", handlers }));
-}
+import { serve, testClient, testServer } from "../support/test_server.ts";
 
 const review = prompt({
   name: "review",
@@ -116,8 +111,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every argumen
       return `${sum} ${isLoud} ${text.length}`;
     },
   });
-  const server = closeAtEnd(createServer({ name: "t", version: "1.0.0", handlers: [coerced] }));
-  await using client = await connectTest(server);
+  await using client = await testClient({ handlers: [coerced] });
   assertEquals((await client.request("prompts/list")).prompts, [{
     name: "coerced",
     arguments: [
@@ -219,9 +213,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
     tool: new ToolError("No ink"),
     other: secret,
   };
-  const server = closeAtEnd(createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
     handlers: [
       prompt({
@@ -234,7 +226,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
       // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),
     ],
-  }));
+  });
   const failure = (kind: string) => fail(server, "prompts/get", { name: "throws", arguments: { kind } });
   assertEquals(await failure("mcp"), { code: -32001, message: "Cannot write: not today", data: { until: "Monday" } });
   assertEquals(await failure("tool"), { code: -32603, message: "No ink" });
@@ -285,12 +277,10 @@ Deno.test("middleware runs around a prompt, after the prompt's arguments were va
 });
 
 Deno.test("lists of prompts are paginated", async () => {
-  const server = closeAtEnd(createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: ["a", "b", "c"].map((name) => prompt({ name, run: () => "" })),
-  }));
+  });
   const first = await call(server, "prompts/list");
   const second = await call(server, "prompts/list", { cursor: first.nextCursor });
   assertEquals([first.prompts.length, second.prompts, second.nextCursor], [2, [{ name: "c" }], undefined]);
@@ -340,12 +330,10 @@ Deno.test("a test can run a prompt without a server", () => {
 
 Deno.test("a prompt can ask the client, and use the answer", async () => {
   const reported: unknown[] = [];
-  const server = closeAtEnd(createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     observer: { fault: ({ error }) => reported.push(error) },
     handlers: [prompt({ name: "where", run: async (_, ctx) => (await ctx.roots()).map((root) => root.uri).join() })],
-  }));
+  });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
   const asked = await call(server, "prompts/get", { name: "where", _meta });
   assertEquals(asked.resultType, "input_required");

@@ -5,7 +5,7 @@ import {
   type Middleware,
   resource,
   resourceProvider,
-  type ServerOptions,
+  type Server,
   ToolError,
 } from "../../mod.ts";
 import type { TemplateText } from "../../src/types.ts";
@@ -15,17 +15,14 @@ import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { serve, testServer } from "../support/test_server.ts";
 
-function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
-  return createServer({ name: "test", version: "1.0.0", handlers });
-}
-
-function read(server: ReturnType<typeof serve>, uri: string) {
+function read(server: Server, uri: string) {
   return call(server, "resources/read", { uri });
 }
 
 /** Returns the URIs on each page of resources/list. */
-async function listPages(server: ReturnType<typeof serve>, method = "resources/list"): Promise<string[][]> {
+async function listPages(server: Server, method = "resources/list"): Promise<string[][]> {
   const pages: string[][] = [];
   let cursor: string | undefined;
   do {
@@ -250,9 +247,7 @@ function entries(prefix: string, count: number) {
 
 Deno.test("pages contain fixed resources first, then the resources of each source with the source's own cursor, and no resource twice", async () => {
   const cursors: (string | undefined)[] = [];
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     limits: testLimits({ calls: { pageItems: 3 } }),
     handlers: [
       ...entries("f:", 4).map((entry) => resource({ ...entry, read: () => "" })),
@@ -284,9 +279,7 @@ Deno.test("pages contain fixed resources first, then the resources of each sourc
 });
 
 Deno.test("every page of a list that contains a source is private", async () => {
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     ttlMs: 5000,
     limits: testLimits({ calls: { pageItems: 1 } }),
     handlers: [
@@ -303,9 +296,7 @@ Deno.test("every page of a list that contains a source is private", async () => 
 });
 
 Deno.test("a cursor is valid only for its own list", async () => {
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     limits: testLimits({ calls: { pageItems: 1 } }),
     handlers: [
       resource({ uri: "a://{x}", name: "a", read: () => "" }),
@@ -336,9 +327,7 @@ Deno.test("a cursor is valid only for its own list", async () => {
 
 Deno.test("a resource that is hidden from a caller is in no list, and cannot be read", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     limits: testLimits({ calls: { pageItems: 2 } }),
     handlers: [
       resource({ uri: "f:open", name: "open", cacheScope: "public", read: () => "open" }),
@@ -375,9 +364,7 @@ Deno.test("a resource that is hidden from a caller is in no list, and cannot be 
 });
 
 Deno.test("a result has the ttl of the resource or else of the server, and is private by default", async () => {
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     ttlMs: 5000,
     handlers: [
       resource({ uri: "a:1", name: "a", read: () => "" }),
@@ -399,9 +386,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
     blocks: new ToolError([{ type: "text", text: "One" }, { type: "text", text: "Two" }]),
     other: secret,
   };
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
     handlers: [
       resource({
@@ -515,9 +500,7 @@ Deno.test("a test can read a resource without a server, with the input that the 
 
 Deno.test("a resource can ask the client, and use the answer in its result", async () => {
   const reported: unknown[] = [];
-  const server = createServer({
-    name: "test",
-    version: "1.0.0",
+  const server = testServer({
     ttlMs: 5000,
     observer: { fault: ({ error }) => reported.push(error) },
     handlers: [resource({

@@ -3,6 +3,7 @@ import { createServer, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { testClient } from "../support/test_server.ts";
 
 const fail = tool({
   name: "fail",
@@ -39,14 +40,11 @@ Deno.test("if mapError returns undefined, the client does not see the error", as
 
 Deno.test("an error in mapError is reported only to the observer", async () => {
   const reported: unknown[] = [];
-  await using server = createServer({
-    name: "t",
-    version: "1",
+  await using client = await testClient({
     handlers: [fail],
     observer: { fault: ({ error }) => reported.push(error) },
     mapError: throwing(new Error("the mapping is wrong")),
-  });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
+  }, { era: "modern", transport: "memory" });
   const error = await client.callTool("fail").then(() => undefined, (error) => error);
   assertEquals(error?.code, -32603);
   assertEquals(reported.map(String), ["RangeError: the disk /dev/sda1 is full", "Error: the mapping is wrong"]);
@@ -54,8 +52,10 @@ Deno.test("an error in mapError is reported only to the observer", async () => {
 
 for (const cacheScope of ["public", "private", undefined] as const) {
   Deno.test(`lists have the cacheScope ${cacheScope ?? "public by default"}`, async () => {
-    await using server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
-    await using client = await connectTest(server, { era: "modern", transport: "memory" });
+    await using client = await testClient({ handlers: [fail], cacheScope, ttlMs: 500 }, {
+      era: "modern",
+      transport: "memory",
+    });
     const result = await client.request("tools/list");
     assertEquals([result.cacheScope, result.ttlMs], [cacheScope ?? "public", 500]);
   });

@@ -1,10 +1,11 @@
 // Values that the server does not send, but replaces with an error. Their open streams are closed, and the replacement
 // is sent completely.
 import { z } from "zod";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import type { Schema } from "../../src/core/schema/schema.ts";
 import { assertEquals } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 
 /** Returns a value from a tool. Returns the response, and the names of the streams that were cancelled. */
 async function send(make: (open: (name: string) => ReadableStream) => unknown, output?: Schema) {
@@ -12,7 +13,7 @@ async function send(make: (open: (name: string) => ReadableStream) => unknown, o
   const open = (name: string) =>
     new ReadableStream({ pull: () => new Promise(() => {}), cancel: () => void cancelled.push(name) });
   const x = tool({ name: "x", output, run: () => make(open) as Record<string, unknown> });
-  const server = createServer({ name: "t", version: "1.0.0", handlers: [x], observer: { fault() {} } });
+  const server = testServer({ handlers: [x], observer: { fault() {} } });
   const text = await (await server.fetch(toRequest("tools/call", { name: "x", arguments: {} }))).text();
   await server.close();
   return { cancelled, text };

@@ -11,6 +11,7 @@ import { behaviour, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { testServer } from "../support/test_server.ts";
 
 const form = { type: "object", properties: { name: { type: "string" } } };
 const ran: unknown[] = [];
@@ -230,7 +231,7 @@ behaviour("redact changes the written entry, but not the handler's arguments", a
 
 Deno.test("lists stay public on a server with an audit log", async () => {
   const { use } = auditor();
-  const server = createServer({ name: "s", version: "1.0.0", handlers, use });
+  const server = testServer({ handlers, use });
   const response = await ask(server, "tools/list", {});
   await server.close();
   assertEquals(Object(response).result.cacheScope, "public");

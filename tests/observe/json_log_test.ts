@@ -5,7 +5,7 @@ import { apiKey } from "../../src/auth/auth.ts";
 import { jsonLog, type JsonLogOptions, type LogRecord } from "../../src/observe/observe.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
-import { createServer } from "../../mod.ts";
+import { testServer } from "../support/test_server.ts";
 
 const SECRET = "s3cret-9f41c7";
 
@@ -93,7 +93,7 @@ behaviour("redact can change a record, or leave the line out", async (connect) =
 Deno.test("no line contains a token, whether the token was rejected or accepted", async () => {
   const { observer, lines, records } = logger({ details: true });
   const auth = apiKey({ keys: { ada: `key-${SECRET}-${SECRET}` } });
-  const server = createServer({ name: "s", version: "1.0.0", handlers, observer, auth });
+  const server = testServer({ handlers, observer, auth });
   for (const key of [`wrong-${SECRET}`, `key-${SECRET}-${SECRET}`]) {
     const headers = { authorization: `Bearer ${key}` };
     await (await server.fetch(toRequest("tools/call", { name: "fine" }, headers))).body?.cancel();
@@ -106,7 +106,7 @@ Deno.test("no line contains a token, whether the token was rejected or accepted"
 
 Deno.test("control characters from clients cannot forge a line", async () => {
   const { observer, lines } = logger();
-  const server = createServer({ name: "s", version: "1.0.0", handlers, observer });
+  const server = testServer({ handlers, observer });
   await ask(server, "gone/\u2028\u202e\n{}", {}).catch(() => {});
   await server.close();
   assert(lines.length > 0 && lines.every((line) => !/[\n\u2028\u202e]/.test(line)));

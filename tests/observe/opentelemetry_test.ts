@@ -4,12 +4,13 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, extension, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { extension, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { testServer } from "../support/test_server.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SECRET = "s3cret-5d20af";
@@ -123,12 +124,7 @@ behaviour("a nested read and a handler's detached work have child spans of the h
 for (const hasPropagator of [true, false]) {
   Deno.test(`the parent is taken from _meta, or else from the active span, or else from the header (propagator: ${hasPropagator})`, async () => {
     using sdk = install(hasPropagator);
-    await using server = createServer({
-      name: "s",
-      version: "1.0.0",
-      handlers,
-      observer: openTelemetry({ tracer: sdk.tracer }),
-    });
+    const server = testServer({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) });
     const sent = { _meta: { traceparent: `00-${TRACE}-00f067aa0ba902b7-01`, tracestate: "a=1" } };
     const headers = { traceparent: `00-${TRACE}-00000000000000aa-01` };
     const ambient = sdk.tracer.startSpan("http");

@@ -5,13 +5,14 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { assert, assertEquals } from "@std/assert";
-import { createServer, McpError, type Observer, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { McpError, type Observer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { audit, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { toSpanUri } from "../../src/observe/operation.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { throwing } from "../support/throwing.ts";
+import { testServer } from "../support/test_server.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SCRAPE = "scrape-7d41f2a09c3be856";
@@ -235,9 +236,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
   Deno.test(`no credential, header, URL or session id is in the data that observers keep (${version})`, async () => {
     using watched = watch();
     const routes = [health()];
-    const server = createServer({
-      name: "s",
-      version: "1.0.0",
+    const server = testServer({
       path: "/tenants/:tenant/mcp",
       handlers,
       ...watched.options,

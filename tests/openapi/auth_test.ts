@@ -6,6 +6,7 @@ import { listWarnings } from "../../src/host.ts";
 import { openapi, type OpenApiOptions, principalOf, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 import { withApi } from "../ready/api.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
@@ -241,8 +242,7 @@ Deno.test("hostile: no credential appears in a result, in an error, or on anothe
         const observer = {
           fault: (event: object) => void faults.push(JSON.stringify(event, Object.getOwnPropertyNames)),
         };
-        const server = createServer({ name: "s", version: "1.0.0", handlers: [api], observer });
-        await using client = await connectTest(server);
+        await using client = await testClient({ handlers: [api], observer });
         for (const name of Object.keys(auth)) {
           const result = await client.callTool(name).catch(({ message }) => message);
           const text = JSON.stringify([result, faults]);
@@ -267,7 +267,7 @@ Deno.test("an app in this process gets the caller, and no client can forge it", 
   const document = toDocument({ me: { parameters: header }, old: {} });
   const api = openapi(document, { fetch: app.fetch });
   const direct = tool({ name: "direct", run: async () => await app.fetch(new Request("http://localhost/me")).json() });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [api, direct] });
+  const server = testServer({ handlers: [api, direct] });
   await using ada = await connectTest(server, { principal: { id: "ada" } });
   await using nobody = await connectTest(server);
   const me = async (client: typeof ada, name: string, args = {}) =>

@@ -1,11 +1,10 @@
 // Whole numbers beyond 2^53: results keep their digits as texts, and a next call can send them as they are.
 import { assert, assertEquals } from "@std/assert";
-import { createServer } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { httpTool } from "../../src/ready/ready.ts";
-import { connectTest } from "../../src/testing/testing.ts";
 import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient } from "../support/test_server.ts";
 import { withApi } from "../ready/api.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
@@ -36,8 +35,7 @@ for (const era of ["modern", "legacy"] as const) {
           fetch: { url: `http://${host}/`, allowPrivate: [host] },
         });
         const api = openapi(document, { fetch: respond });
-        const server = createServer({ name: "s", version: "1.0.0", handlers: [tool, api] });
-        await using client = await connectTest(server, { era, transport });
+        await using client = await testClient({ handlers: [tool, api] }, { era, transport });
         for (const name of ["plain", "a"]) {
           const { content, structuredContent } = await client.callTool(name);
           assertEquals(structuredContent, exact);
@@ -45,8 +43,7 @@ for (const era of ["modern", "legacy"] as const) {
         }
       });
       const strict = openapi(document, { fetch: respond, output: "strict" });
-      const server = createServer({ name: "s", version: "1.0.0", handlers: [strict] });
-      await using client = await connectTest(server, { era, transport });
+      await using client = await testClient({ handlers: [strict] }, { era, transport });
       const { content, isError } = await client.callTool("a");
       assertEquals([content, isError], [[{ type: "text", text: sentence("id", "2^53") }], true]);
     });
@@ -116,8 +113,7 @@ Deno.test("hostile: the cost of a deep argument, or of many digits, grows with i
   const Filter = { anyOf: [either("and"), either("or"), { properties: { op: { const: "eq" }, id: int64 } }] };
   const document = toDocument({ find: toBody({ $ref: FILTER }) }, { components: { schemas: { Filter } } });
   const handler = openapi(document, { fetch: async (request) => new Response(String((await request.text()).length)) });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [handler] });
-  await using client = await connectTest(server);
+  await using client = await testClient({ handlers: [handler] });
   const find = async (body: unknown) => await client.callTool("find", { body });
   const nest = (depth: number): unknown => depth ? { op: "and", all: [nest(depth - 1)] } : { op: "eq", id: LARGE };
   assertEquals((await find(nest(18))).isError, undefined);

@@ -5,6 +5,7 @@ import { listWarnings } from "../../src/host.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
+import { testServer } from "../support/test_server.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
 const fetch = (request: Request) => Response.json({ url: request.url });
@@ -391,7 +392,7 @@ Deno.test("a group, a layer and a rule apply to all operations of a document", a
     use: [(_ctx, next) => (seen.push("called"), next())],
     allow: ({ principal }) => principal?.id === "ada",
   });
-  const server = createServer({ name: "api", version: "1.0.0", handlers: [pets] });
+  const server = testServer({ handlers: [pets] });
   await using ada = await connectTest(server, { principal: { id: "ada" } });
   await using eve = await connectTest(server, { principal: { id: "eve" } });
   assertEquals((await ada.listTools()).map(({ name }) => name), ["pets_list", "pets_add"]);

@@ -15,6 +15,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { startCost } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { closeAtEnd } from "../support/running.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 interface Given {
   readonly lenientArguments?: boolean;
@@ -24,9 +25,7 @@ interface Given {
 /** Returns the input that a tool gets for the arguments, or the error. */
 async function give(input: Schema, args: unknown, { lenientArguments, server: all }: Given = {}): Promise<unknown> {
   let got: unknown;
-  const server = createServer({
-    name: "t",
-    version: "1",
+  const server = testServer({
     lenientArguments: all,
     handlers: [tool({ name: "x", input, lenientArguments, run: (args: unknown) => void (got = args) })],
   });
@@ -37,7 +36,7 @@ async function give(input: Schema, args: unknown, { lenientArguments, server: al
 }
 
 async function show(input: Schema): Promise<Record<string, unknown>> {
-  const server = createServer({ name: "t", version: "1", handlers: [tool({ name: "x", input, run: () => "" })] });
+  const server = testServer({ handlers: [tool({ name: "x", input, run: () => "" })] });
   await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { tools } = await client.request("tools/list", {});
   await server.close();
@@ -188,8 +187,7 @@ Deno.test("input: a prompt's shape can coerce its parts, and a part that does no
     "~": z.coerce.number().default(2),
   };
   const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
-  await using server = createServer({ name: "t", version: "1", handlers: [add] });
-  await using client = await connectTest(server);
+  await using client = await testClient({ handlers: [add] });
   const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
   assertEquals(messages[0].content, { type: "text", text: "14 true" });
   await assertRejects(() => client.getPrompt("add", { count: "100" }), Error, "count: Too big");
@@ -209,8 +207,7 @@ Deno.test("input: a prompt can have a shape", async () => {
     complete: { tone: () => ["loud"] },
     run: ({ name, tone }) => `${name} ${tone?.length}`,
   });
-  await using server = createServer({ name: "t", version: "1", handlers: [hello] });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
+  await using client = await testClient({ handlers: [hello] }, { era: "modern", transport: "memory" });
   const { prompts } = await client.request("prompts/list", {});
   assertEquals(Object(prompts)[0].arguments, [{ name: "name", required: true }, { name: "tone" }]);
   const { messages } = await client.request("prompts/get", { name: "hello", arguments: { name: "Ada" } });

@@ -2,12 +2,12 @@
 // draft-07: for each keyword and each kind of value, what the meta-schema rejects, `tool()` rejects too.
 import { Ajv } from "ajv/dist/ajv.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
-import { connectTest } from "../../src/testing/testing.ts";
 import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { assert, assertEquals, assertThrows } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient } from "../support/test_server.ts";
 
 const BOTH = [
   ...["$comment", "$id", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "contains"],
@@ -153,8 +153,7 @@ Deno.test("a malformed schema of another server or of an API is loaded", async (
     },
   }, { fetch: () => Promise.resolve(Response.json({ a: 1 })) });
   const foreign = tool.from({ name: "foreign", inputSchema, outputSchema: inputSchema }, () => ({ content: [] }));
-  await using server = createServer({ name: "test", version: "1.0.0", handlers: [foreign, api] });
-  await using client = await connectTest(server);
+  await using client = await testClient({ handlers: [foreign, api] });
   const { tools } = await client.request("tools/list") as { readonly tools: readonly { readonly name: string }[] };
   assertEquals(tools.map(({ name }) => name).sort(), ["foreign", "send"]);
 });

@@ -1,15 +1,16 @@
 // Attacks on a search: questions about a hidden tool, huge texts, and lists that differ for each caller.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Handler, tool } from "../../mod.ts";
+import { type Handler, tool } from "../../mod.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { startCost } from "../support/cost.ts";
+import { testServer } from "../support/test_server.ts";
 
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
 
 async function start(handlers: readonly Handler[], id?: string): Promise<Connection> {
-  const server = createServer({ name: "fixture", version: "1.0.0", handlers: [...handlers, toolSearch()] });
+  const server = testServer({ handlers: [...handlers, toolSearch()] });
   return await connectTest(server, id ? { principal: { id } } : {});
 }
 
@@ -88,7 +89,7 @@ Deno.test("tools that differ for each caller do not fill the memory, and each ca
       forCaller: ({ principal }) => ({ description: words(String(principal?.id), at) }),
       run: () => at,
     }));
-  const server = createServer({ name: "fixture", version: "1.0.0", handlers: [...handlers, toolSearch()] });
+  const server = testServer({ handlers: [...handlers, toolSearch()] });
   // 130 callers have 200,000 different words, more than the index has room for.
   for (let caller = 0; caller < 130; caller++) {
     await using client = await connectTest(server, { principal: { id: `p${caller}` } });
@@ -107,7 +108,7 @@ Deno.test("searches of callers whose tools do not fit into one index do not wait
       forCaller: ({ principal }) => ({ description: words(String(principal?.id), at) }),
       run: () => at,
     }));
-  const server = createServer({ name: "fixture", version: "1.0.0", handlers: [...handlers, toolSearch()] });
+  const server = testServer({ handlers: [...handlers, toolSearch()] });
   const ids = [..."abcdefghijkl"];
   const found = await Promise.all(ids.map(async (id) => {
     await using client = await connectTest(server, { principal: { id } });

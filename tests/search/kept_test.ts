@@ -1,11 +1,12 @@
 // What a search keeps for later queries: at most a fixed number of matches, and equal queries are ranked once.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { ToolIndex } from "../../src/ready/search/tool_index.ts";
 import { ToolSet } from "../../src/ready/search/tool_set.ts";
 import { compareCosts } from "../support/cost.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 import { readCatalogue } from "./catalogues.ts";
 
 Deno.test("a set that nobody searches any more forgets its matches too", () => {
@@ -30,7 +31,7 @@ Deno.test("equal queries that arrive together are ranked once", async () => {
   const tools = (await readCatalogue("github")).slice(0, 1000).map(({ name, title, description, inputSchema }) =>
     tool({ name, title, description, input: { ...inputSchema }, run: () => "called" })
   );
-  await using server = createServer({ name: "catalogue", version: "1.0.0", handlers: [...tools, toolSearch()] });
+  const server = testServer({ handlers: [...tools, toolSearch()] });
   let count = 0;
   const search = async (query: string) => {
     const request = toRequest("tools/call", { name: "search_tools", arguments: { query } });

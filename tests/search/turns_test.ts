@@ -4,6 +4,7 @@ import { createServer, type Server, tool } from "../../mod.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { compareCosts } from "../support/cost.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 import { type CatalogueTool, readCatalogue } from "./catalogues.ts";
 
 /** Words of which most have many synonyms, and which many tools have. */
@@ -45,11 +46,7 @@ Deno.test("a search of 1,000 tools costs at most as much as ten plain calls", as
 Deno.test("only the first twelve words of a query count", async () => {
   const names = Array.from({ length: 14 }, (_, at) => `tool_${String.fromCharCode(97 + at).repeat(5)}`);
   const handlers = names.map((name) => tool({ name, run: () => name }));
-  await using server = createServer({
-    name: "letters",
-    version: "1.0.0",
-    handlers: [...handlers, toolSearch({ limit: 50 })],
-  });
+  const server = testServer({ handlers: [...handlers, toolSearch({ limit: 50 })] });
   const words = names.map((name) => name.slice(5));
   const found = await call(server, "search_tools", { query: `please ${words.join(" the ")}` });
   assertEquals(names.filter((name) => found.includes(name)), names.slice(0, 12));

@@ -16,6 +16,7 @@ import { type Connection, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
+import { testClient } from "../support/test_server.ts";
 
 const declared = { extensions: [clientExtension({ id: "io.modelcontextprotocol/skills" })] };
 
@@ -447,8 +448,6 @@ behaviour("if the folder is missing, only calls that need the folder fail", asyn
 }, { transports: ["memory"], eras: ["modern"] });
 
 Deno.test("10,000 files in skills can be listed and read", async () => {
-  const { createServer } = await import("../../mod.ts");
-  const { connectTest } = await import("../../src/testing/testing.ts");
   const { below } = random(1);
   const files: Record<string, string> = {};
   for (let skill = 0; skill < 100; skill++) {
@@ -456,8 +455,10 @@ Deno.test("10,000 files in skills can be listed and read", async () => {
     for (let i = 0; i < 99; i++) files[`s${skill}/d${below(5)}/f${i}.txt`] = `${i}`;
   }
   await using folder = await makeFolder(files);
-  await using server = createServer({ name: "s", version: "1", handlers: [skills({ dir: folder.path })] });
-  await using client = await connectTest(server, { ...declared, timeoutMs: 60_000 });
+  await using client = await testClient({ handlers: [skills({ dir: folder.path })] }, {
+    ...declared,
+    timeoutMs: 60_000,
+  });
   const { skills: page } = await client.request("skills/list", {});
   assertEquals(Object(page).length, 20);
   for (const { uri, size } of Object(page)[7].resources) {

@@ -5,7 +5,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { type Context, createServer, extension, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import { quota, type UseItem } from "../../src/layers/layers.ts";
-import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
+import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { BUSY } from "../../src/core/protocol/errors.ts";
 import { findThreadLocks } from "../../src/core/runtime.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
@@ -13,6 +13,7 @@ import { behaviour, gate, started, textOf, turn, until } from "../support/behavi
 import { sentence } from "../support/messages.ts";
 import { call as request, fail } from "../support/requests.ts";
 import { withTimersOn } from "../support/timers.ts";
+import { testClient } from "../support/test_server.ts";
 import heavyInside from "./heavy.ts";
 import type heavy from "./heavy.ts";
 
@@ -374,12 +375,7 @@ Deno.test("a blocked thread cannot flood the server with notifications", async (
 });
 
 Deno.test("other calls run while a thread is busy", async () => {
-  await using server = createServer({
-    name: "busy",
-    version: "1.0.0",
-    handlers: [makeHeavy(), tool({ name: "quick", run: () => "quick" })],
-  });
-  await using client = await connectTest(server);
+  await using client = await testClient({ handlers: [makeHeavy(), tool({ name: "quick", run: () => "quick" })] });
   let isBusy = true;
   const heavy = client.callTool("heavy", { job: "burn", value: 500 }).finally(() => isBusy = false);
   let quick = 0;

@@ -119,25 +119,33 @@ const call = (name: string, text: string, meta: Json = {}) =>
 const text = (unit: string, size: number) => unit.repeat(size / unit.length);
 const large = (name: string, make: CostCase["make"]): CostCase => ({ name, most: LARGE, make });
 const head = (name: string, make: CostCase["make"]): CostCase => ({ name, most: HEAD, make });
+/** A case whose request grows in the place of `"@"`. */
+const growing = (name: string, method: string, params: Json, make: (size: number) => string): CostCase =>
+  large(name, (size) => modern(method, params, make(size)));
+const growingInSession = (name: string, method: string, params: Json, make: (size: number) => string): CostCase =>
+  large(name, (size, { session }) => legacy(method, params, make(size), session));
+const toTexts = (size: number) => shapes["many keys"](size).replaceAll(":0", ':""');
+const quoted = (unit: string, most = Infinity) => (size: number) => `"${text(unit, Math.min(size, most))}"`;
+const ASKED = { name: "ask", arguments: {}, requestState: "@" };
+const ANY = { name: "any", arguments: { v: "@" } };
 const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
   large(name, (size) => call(tool, `{"v":${make(size)}}`));
 
 /** Creates a plain call. Costs are measured in multiples of the cost of this call. */
 export const plain = (): Sent => call("quick", "{}");
 
+const withHeaders = (headers: Record<string, string>): Sent => ({
+  ...plain(),
+  headers: { ...plain().headers, ...headers },
+});
+
 /** The requests that are measured over HTTP. */
 export const costCases: readonly CostCase[] = [
   ...Object.entries(shapes).map(([name, make]) => within(`modern, tools/call: ${name}`, "any", make)),
   ...Object.entries(shapes).slice(0, 10).map(([name, make]) =>
-    large(
-      `session, tools/call: ${name}`,
-      (size, { session }) => legacy("tools/call", { name: "any", arguments: { v: "@" } }, make(size), session),
-    )
+    growingInSession(`session, tools/call: ${name}`, "tools/call", ANY, make)
   ),
-  large(
-    "bare, tools/call: many keys",
-    (size) => legacy("tools/call", { name: "any", arguments: { v: "@" } }, shapes["many keys"](size)),
-  ),
+  large("bare, tools/call: many keys", (size) => legacy("tools/call", ANY, shapes["many keys"](size))),
   large("no JSON: quotes", (size) => ({ ...plain(), body: text('"', size) })),
   large("no JSON: backslashes", (size) => ({ ...plain(), body: `"${text("\\", size)}` })),
   large("no JSON: brackets and spaces", (size) => ({ ...plain(), body: text("[ ", size) })),
@@ -186,81 +194,45 @@ export const costCases: readonly CostCase[] = [
         }),
     )
   ),
-  large(
-    "requestState",
-    (size) => modern("tools/call", { name: "ask", arguments: {}, requestState: "@" }, `"${text("A", size)}"`),
-  ),
-  large(
-    "requestState within bounds",
-    (size) =>
-      modern(
-        "tools/call",
-        { name: "ask", arguments: {}, requestState: "@" },
-        `"${text("A", Math.min(size, 131_072))}"`,
-      ),
-  ),
-  large("name of a tool", (size) => modern("tools/call", { name: "@" }, `"${text("x", size)}"`)),
+  growing("requestState", "tools/call", ASKED, quoted("A")),
+  growing("requestState within bounds", "tools/call", ASKED, quoted("A", 131_072)),
+  growing("name of a tool", "tools/call", { name: "@" }, quoted("x")),
   large("method", (size) => ({ ...plain(), body: `{"jsonrpc":"2.0","id":1,"method":"${text("x", size)}"}` })),
   large("id", (size) => ({ ...plain(), body: plain().body.replace('"id":1', `"id":"${text("x", size)}"`) })),
-  large("cursor", (size) => modern("tools/list", { cursor: "@" }, `"${text("A", size)}"`)),
-  large(
-    "cursor within bounds",
-    (size) => modern("tools/list", { cursor: "@" }, `"${text("A", Math.min(size, 65_536))}"`),
-  ),
+  growing("cursor", "tools/list", { cursor: "@" }, quoted("A")),
+  growing("cursor within bounds", "tools/list", { cursor: "@" }, quoted("A", 65_536)),
   large("progressToken", (size) => call("steps", '{"count":10}', { progressToken: text("x", size) })),
-  large(
+  growingInSession(
     "session, progressToken",
-    (size, { session }) =>
-      legacy(
-        "tools/call",
-        { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } },
-        `"${text("x", size)}"`,
-        session,
-      ),
+    "tools/call",
+    { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } },
+    quoted("x"),
   ),
   ...["x", "%2F", "%", "/", "-", "w://r/-", "é"].map((unit) =>
     large(`uri of ${unit}`, (size) => legacy("resources/read", { uri: "@" }, `"w://r/${text(unit, size)}"`))
   ),
   large("uri of a query", (size) => legacy("resources/read", { uri: "@" }, `"w://q/?${text("a=1&", size)}"`)),
-  large(
-    "prompts/get: many keys",
-    (size) => modern("prompts/get", { name: "ask", arguments: "@" }, shapes["many keys"](size).replaceAll(":0", ':""')),
-  ),
-  large(
-    "prompts/get: {},{},…",
-    (size) => modern("prompts/get", { name: "ask", arguments: "@" }, shapes["{},{},…"](size)),
-  ),
-  large("completion: context", (size) =>
-    modern("completion/complete", {
-      ref: { type: "ref/prompt", name: "ask" },
-      argument: { name: "word", value: "" },
-      context: { arguments: "@" },
-    }, shapes["many keys"](size).replaceAll(":0", ':""'))),
-  large(
-    "completion: uri",
-    (size) =>
-      modern(
-        "completion/complete",
-        { ref: { type: "ref/resource", uri: "@" }, argument: { name: "id", value: "" } },
-        `"w://${text("%2F", size)}"`,
-      ),
-  ),
-  large(
+  growing("prompts/get: many keys", "prompts/get", { name: "ask", arguments: "@" }, toTexts),
+  growing("prompts/get: {},{},…", "prompts/get", { name: "ask", arguments: "@" }, shapes["{},{},…"]),
+  growing("completion: context", "completion/complete", {
+    ref: { type: "ref/prompt", name: "ask" },
+    argument: { name: "word", value: "" },
+    context: { arguments: "@" },
+  }, toTexts),
+  growing("completion: uri", "completion/complete", {
+    ref: { type: "ref/resource", uri: "@" },
+    argument: { name: "id", value: "" },
+  }, (size) => `"w://${text("%2F", size)}"`),
+  growing(
     "listen: too many uris",
-    (size) =>
-      modern(
-        "subscriptions/listen",
-        { notifications: { resourceSubscriptions: "@" } },
-        shapes["short texts"](Math.max(16_000, size)),
-      ),
+    "subscriptions/listen",
+    { notifications: { resourceSubscriptions: "@" } },
+    (size) => shapes["short texts"](Math.max(16_000, size)),
   ),
   large("initialize: {},{},…", (size) => initialize(`{"a":${shapes["{},{},…"](size)}}`)),
   large("initialize: good capabilities", (size) => initialize(`{"a":"${text("x", Math.min(size, 4000))}"}`)),
   large("initialize: name", (size) => initialize("{}", "2025-11-25", { name: text("x", size) })),
-  large(
-    "subscribe: uri",
-    (size, { session }) => legacy("resources/subscribe", { uri: "@" }, `"${text("x", size)}"`, session),
-  ),
+  growingInSession("subscribe: uri", "resources/subscribe", { uri: "@" }, quoted("x")),
   large("response to nothing", (size, { session }) => ({
     ...legacy("", {}, "", session),
     body: `{"jsonrpc":"2.0","id":"ask-9","result":{"a":${shapes["{},{},…"](size)}}}`,
@@ -274,29 +246,14 @@ export const costCases: readonly CostCase[] = [
     (size, { batching }) => toBatch(size, batching, (i) => `{"jsonrpc":"2.0","id":${i},"method":"ping"}`),
   ),
   large("batch of garbage", (size, { batching }) => toBatch(size, batching, () => "0")),
-  large(
-    "batch of 100: anyOf",
-    (size, { batching }) =>
-      toBatch(
-        size,
-        batching,
-        (i) =>
-          `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"forms","arguments":{"v":${
-            toList(Math.min(12_500, size / 100), () => '{"kind":"19"}')
-          }}}}`,
-      ),
-  ),
-  large(
-    "batch of 100: enum",
-    (size, { batching }) =>
-      toBatch(
-        size,
-        batching,
-        (i) =>
-          `{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"enum","arguments":{"v":${
-            toList(Math.min(5700, size / 100), () => "{}")
-          }}}}`,
-      ),
+  ...([["anyOf", "forms", 12_500, '{"kind":"19"}'], ["enum", "enum", 5700, "{}"]] as const).map((
+    [name, tool, most, item],
+  ) =>
+    large(`batch of 100: ${name}`, (size, { batching }) =>
+      toBatch(size, batching, (i) => {
+        const v = toList(Math.min(most, size / 100), () => item);
+        return legacy("tools/call", { name: tool, arguments: { v: "@" } }, v, undefined, i).body;
+      }))
   ),
   head("session id", (size) => legacy("ping", {}, "", text("A", Math.max(1, size)))),
   head("session id, unknown and of its length", () => legacy("ping", {}, "", text("A", 300))),
@@ -305,22 +262,13 @@ export const costCases: readonly CostCase[] = [
     body: "",
     headers: { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": text("0-", Math.max(2, size)) },
   })),
+  head("Accept", (size) => withHeaders({ accept: text("a/b;q=0,", Math.max(8, size)) })),
+  head("Mcp-Name", (size) => withHeaders({ "mcp-name": `=?base64?${text("AAAA", size)}?=` })),
+  head("Origin", (size) => withHeaders({ origin: `http://${text("a.", size)}b` })),
   head(
-    "Accept",
-    (size) => ({ ...plain(), headers: { ...plain().headers, accept: text("a/b;q=0,", Math.max(8, size)) } }),
+    "many headers",
+    (size) => withHeaders(Object.fromEntries(Array.from({ length: size / 200 }, (_, i) => [`x-${i}`, text("x", 180)]))),
   ),
-  head(
-    "Mcp-Name",
-    (size) => ({ ...plain(), headers: { ...plain().headers, "mcp-name": `=?base64?${text("AAAA", size)}?=` } }),
-  ),
-  head("Origin", (size) => ({ ...plain(), headers: { ...plain().headers, origin: `http://${text("a.", size)}b` } })),
-  head("many headers", (size) => ({
-    ...plain(),
-    headers: {
-      ...plain().headers,
-      ...Object.fromEntries(Array.from({ length: size / 200 }, (_, i) => [`x-${i}`, text("x", 180)])),
-    },
-  })),
 ];
 
 function toBatch(size: number, session: string, item: (i: number) => string): Sent {

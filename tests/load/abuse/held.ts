@@ -78,6 +78,8 @@ function post({ url }: Abused, open: Opened, { headers, body }: Sent): number {
 }
 
 const slow = (text: string): Sent => modern("tools/call", { name: "slow", arguments: { v: "@" } }, text);
+const LISTEN = "subscriptions/listen";
+const listening = (notifications: object, text: string): Sent => modern(LISTEN, { notifications }, text);
 const toCapable = (method: string, params: Readonly<Record<string, unknown>>, text: string): Sent =>
   modern(method, params, text, { [`${META}clientCapabilities`]: { a: "@" } });
 
@@ -172,6 +174,12 @@ function toChunkedHead(port: number): string {
   return `POST /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
 }
 
+/** Returns a request whose declared length is larger than its body. */
+function toUnfinished(port: number, length: number): string {
+  const { headers, body } = plain();
+  return toWire(port, { method: "POST", headers, body }).replace(/content-length: \d+/, `content-length: ${length}`);
+}
+
 const unread = (name: string, count: number, make: (server: Abused) => Promise<Sent> | Sent): HeldCase => ({
   name,
   count,
@@ -185,72 +193,32 @@ const unread = (name: string, count: number, make: (server: Abused) => Promise<S
   },
 });
 
+/** Returns a case that sends one request, and leaves part of the response unread. */
+const posting = (name: string, count: number, sent: Sent): HeldCase => ({
+  name,
+  count,
+  begin: (server, open) => Promise.resolve(post(server, open, sent)),
+});
+
 const big = { name: "big", arguments: { kb: 4096 } };
 const uris = JSON.stringify(Array.from({ length: 1000 }, (_, i) => `w://${"x".repeat(245)}${i}`));
 const fat = `{"a":${shapes["{},{},…"](SIZE)}}`;
 
 /** The handwritten cases. */
 export const heldCases: readonly HeldCase[] = [
-  {
-    name: "slow tool: {},{},…",
-    count: 40,
-    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["{},{},…"](SIZE)))),
-  },
-  {
-    name: 'slow tool: 64 KiB of {"999":0},…',
-    count: 40,
-    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes['{"999":0},…'](60_000)))),
-  },
-  {
-    name: "slow tool: a string",
-    count: 40,
-    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["a string"](SIZE)))),
-  },
-  {
-    name: "slow tool: many keys",
-    count: 40,
-    begin: (server, open) => Promise.resolve(post(server, open, slow(shapes["many keys"](SIZE)))),
-  },
-  {
-    name: "slow tool: capabilities",
-    count: 40,
-    begin: (server, open) =>
-      Promise.resolve(
-        post(server, open, toCapable("tools/call", { name: "slow", arguments: {} }, shapes["{},{},…"](SIZE))),
-      ),
-  },
-  {
-    name: "listen: {},{},… in the filter",
-    count: 60,
-    begin: (server, open) =>
-      Promise.resolve(
-        post(server, open, modern("subscriptions/listen", { notifications: { a: "@" } }, shapes["{},{},…"](SIZE))),
-      ),
-  },
-  {
-    name: "listen: {},{},… in capabilities",
-    count: 60,
-    begin: (server, open) =>
-      Promise.resolve(
-        post(server, open, toCapable("subscriptions/listen", { notifications: {} }, shapes["{},{},…"](SIZE))),
-      ),
-  },
-  {
-    name: "listen: a string in capabilities",
-    count: 60,
-    begin: (server, open) =>
-      Promise.resolve(
-        post(server, open, toCapable("subscriptions/listen", { notifications: {} }, shapes["a string"](SIZE))),
-      ),
-  },
-  {
-    name: "listen: 1000 long URIs",
-    count: 200,
-    begin: (server, open) =>
-      Promise.resolve(
-        post(server, open, modern("subscriptions/listen", { notifications: { resourceSubscriptions: "@" } }, uris)),
-      ),
-  },
+  posting("slow tool: {},{},…", 40, slow(shapes["{},{},…"](SIZE))),
+  posting('slow tool: 64 KiB of {"999":0},…', 40, slow(shapes['{"999":0},…'](60_000))),
+  posting("slow tool: a string", 40, slow(shapes["a string"](SIZE))),
+  posting("slow tool: many keys", 40, slow(shapes["many keys"](SIZE))),
+  posting(
+    "slow tool: capabilities",
+    40,
+    toCapable("tools/call", { name: "slow", arguments: {} }, shapes["{},{},…"](SIZE)),
+  ),
+  posting("listen: {},{},… in the filter", 60, listening({ a: "@" }, shapes["{},{},…"](SIZE))),
+  posting("listen: {},{},… in capabilities", 60, toCapable(LISTEN, { notifications: {} }, shapes["{},{},…"](SIZE))),
+  posting("listen: a string in capabilities", 60, toCapable(LISTEN, { notifications: {} }, shapes["a string"](SIZE))),
+  posting("listen: 1000 long URIs", 200, listening({ resourceSubscriptions: "@" }, uris)),
   {
     name: "session: question, {},{},…",
     count: 40,
@@ -419,11 +387,7 @@ export const heldCases: readonly HeldCase[] = [
     isNative: true,
     count: 20,
     async begin(server, open) {
-      const { headers, body } = plain();
-      const wire = toWire(server.port, { method: "POST", headers, body }).replace(
-        /content-length: \d+/,
-        "content-length: 100000",
-      );
+      const wire = toUnfinished(server.port, 100_000);
       const connection = await connect(server, open, wire);
       connection.setNoDelay(true);
       for (let i = 0; i < 1000; i++) {
@@ -438,12 +402,7 @@ export const heldCases: readonly HeldCase[] = [
     isNative: true,
     count: 2000,
     async begin(server, open) {
-      const { headers, body } = plain();
-      const wire = toWire(server.port, { method: "POST", headers, body }).replace(
-        /content-length: \d+/,
-        "content-length: 65000",
-      );
-      await connect(server, open, wire + " ".repeat(60_000));
+      await connect(server, open, toUnfinished(server.port, 65_000) + " ".repeat(60_000));
       return 60_000;
     },
   },
@@ -451,7 +410,7 @@ export const heldCases: readonly HeldCase[] = [
     name: "requests behind an open stream",
     count: 4,
     async begin(server, open) {
-      const { headers, body } = modern("subscriptions/listen", { notifications: { toolsListChanged: true } }, "");
+      const { headers, body } = listening({ toolsListChanged: true }, "");
       const connection = await connect(server, open, toWire(server.port, { method: "POST", headers, body }));
       await connection.read(new Uint8Array(4096));
       const text = `GET / HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\n\r\n`.repeat(200_000);

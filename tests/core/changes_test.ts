@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { toRequest } from "../support/requests.ts";
+import { patch } from "../support/patch.ts";
 
 const LISTENERS = 100;
 const URI = "note://1";
@@ -50,18 +51,16 @@ async function openStream(server: Server): Promise<Read> {
 async function countWrites(work: () => Promise<void>): Promise<number> {
   const { stringify } = JSON;
   let count = 0;
-  JSON.stringify = new Proxy(stringify, {
-    apply(write, self, args) {
-      count++;
-      return Reflect.apply(write, self, args);
-    },
+  using _patched = patch(JSON, {
+    stringify: new Proxy(stringify, {
+      apply(write, self, args) {
+        count++;
+        return Reflect.apply(write, self, args);
+      },
+    }),
   });
-  try {
-    await work();
-    return count;
-  } finally {
-    JSON.stringify = stringify;
-  }
+  await work();
+  return count;
 }
 
 for (const [name, open] of [["subscriptions", listen], ["streams of sessions", openStream]] as const) {

@@ -25,6 +25,7 @@ import { sentence } from "../support/messages.ts";
 import { onDeno } from "../support/on_deno.ts";
 import { throwing } from "../support/throwing.ts";
 import { testClient, testServer } from "../support/test_server.ts";
+import { patch } from "../support/patch.ts";
 
 /** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
@@ -386,21 +387,16 @@ Deno.test("an observer can be a class instance or a list, and can have asynchron
 
 Deno.test("an observer that throws, rejects or never settles does not affect calls, and its failure is reported once", async () => {
   const printed: string[] = [];
-  const { error } = console;
-  console.error = (text: string) => void printed.push(text);
-  try {
-    const call = throwing(new Error("broken observer"));
-    const observer: Observer[] = [
-      { call },
-      { start: () => Promise.reject(new Error("rejected observer")) },
-      { start: () => new Promise(() => {}) },
-    ];
-    const server = testServer({ handlers, observer });
-    for (let i = 0; i < 3; i++) assertEquals((await ask(server, "tools/call", { name: "fine" })).status, 200);
-    await until(() => printed.length >= 2, "two reports");
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: (text: string) => void printed.push(text) });
+  const call = throwing(new Error("broken observer"));
+  const observer: Observer[] = [
+    { call },
+    { start: () => Promise.reject(new Error("rejected observer")) },
+    { start: () => new Promise(() => {}) },
+  ];
+  const server = testServer({ handlers, observer });
+  for (let i = 0; i < 3; i++) assertEquals((await ask(server, "tools/call", { name: "fine" })).status, 200);
+  await until(() => printed.length >= 2, "two reports");
   assertEquals(printed.filter((text) => text.includes("broken observer")).length, 1);
   assertEquals(printed.filter((text) => text.includes("rejected observer")).length, 1);
   assertStringIncludes(printed.join(), "observer.call");
@@ -575,13 +571,8 @@ Deno.test("an `around` that does not run the call, runs it twice, returns anothe
 /** Runs a function, and returns what it printed with console.error. */
 async function withErrors(run: () => Promise<void>): Promise<readonly string[]> {
   const lines: string[] = [];
-  const { error } = console;
-  console.error = (...args: readonly unknown[]) => void lines.push(args.join(" "));
-  try {
-    await run();
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: (...args: readonly unknown[]) => void lines.push(args.join(" ")) });
+  await run();
   return lines;
 }
 

@@ -8,6 +8,7 @@ import { turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { testClient, testServer } from "../support/test_server.ts";
+import { patch } from "../support/patch.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -322,17 +323,15 @@ for (const value of [[], {}, 1]) {
       const give = () => wrap(new Response(text, { headers: { "content-type": "application/json" } }));
       const parse = JSON.parse;
       let longest = 0;
-      JSON.parse = (text, ...rest) => {
-        longest = Math.max(longest, text.length);
-        return parse(text, ...rest);
-      };
-      try {
-        const { told } = await send(give, { limits: { resultBytes: 20_000 } });
-        const places = ['tool "x"', 'resource "test://x"', 'prompt "x"'];
-        assertEquals(told, places.map((each) => sentence(each, place, 1250, "calls.resultBytes", 20000)));
-      } finally {
-        JSON.parse = parse;
-      }
+      using _patched = patch(JSON, {
+        parse: (text, ...rest) => {
+          longest = Math.max(longest, text.length);
+          return parse(text, ...rest);
+        },
+      });
+      const { told } = await send(give, { limits: { resultBytes: 20_000 } });
+      const places = ['tool "x"', 'resource "test://x"', 'prompt "x"'];
+      assertEquals(told, places.map((each) => sentence(each, place, 1250, "calls.resultBytes", 20000)));
       assert(longest < text.length, "the text was parsed");
     });
   }

@@ -12,6 +12,7 @@ import { ask } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
 import { testServer } from "../support/test_server.ts";
+import { patch } from "../support/patch.ts";
 
 const form = { type: "object", properties: { name: { type: "string" } } };
 const ran: unknown[] = [];
@@ -163,51 +164,41 @@ behaviour("if redact makes an intent invalid, the intent is not written and the 
 });
 
 Deno.test("with continue, the outcome has the redacted fields if only the write failed, and none of them if redact failed", async () => {
-  const { error } = console;
-  console.error = () => {};
-  try {
-    let fails: "redact" | "write" = "write";
-    const outcomes: AuditRecord[] = [];
-    const use = audit({
-      onError: "continue",
-      redact(intent) {
-        if (fails === "redact") throw new Error("no rule");
-        return { ...intent, principal: "somebody", subject: "something", arguments: undefined };
-      },
-      write(record) {
-        if (record.phase === "outcome") outcomes.push(record);
-        else throw new Error("the disk is full");
-      },
-    });
-    await using server = createServer({ name: "bank", version: "1.0.0", handlers, use: [use] });
-    await using client = await connectTest(server, { principal: { id: "ada" } });
-    await client.callTool("pay", { to: "Ada" });
-    fails = "redact";
-    await client.callTool("pay", { to: "Ada" });
-    assertEquals(outcomes.map(({ principal, subject }) => [principal, subject]), [
-      ["somebody", "something"],
-      [undefined, undefined],
-    ]);
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: () => {} });
+  let fails: "redact" | "write" = "write";
+  const outcomes: AuditRecord[] = [];
+  const use = audit({
+    onError: "continue",
+    redact(intent) {
+      if (fails === "redact") throw new Error("no rule");
+      return { ...intent, principal: "somebody", subject: "something", arguments: undefined };
+    },
+    write(record) {
+      if (record.phase === "outcome") outcomes.push(record);
+      else throw new Error("the disk is full");
+    },
+  });
+  await using server = createServer({ name: "bank", version: "1.0.0", handlers, use: [use] });
+  await using client = await connectTest(server, { principal: { id: "ada" } });
+  await client.callTool("pay", { to: "Ada" });
+  fails = "redact";
+  await client.callTool("pay", { to: "Ada" });
+  assertEquals(outcomes.map(({ principal, subject }) => [principal, subject]), [
+    ["somebody", "something"],
+    [undefined, undefined],
+  ]);
 });
 
 behaviour("with continue, calls run despite failed writes, and only the first error is printed", async (connect) => {
   const printed: string[] = [];
-  const { error } = console;
-  console.error = (text) => printed.push(text);
-  try {
-    const write = () => Promise.reject(new Error("The disk is full"));
-    const { use } = auditor({ write, onError: "continue" });
-    const { client } = await connect({ handlers, use });
-    const before = ran.length;
-    await client.callTool("pay", { to: "Ada" });
-    await client.callTool("pay", { to: "Ben" });
-    assertEquals(ran.length, before + 2);
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: (text) => printed.push(text) });
+  const write = () => Promise.reject(new Error("The disk is full"));
+  const { use } = auditor({ write, onError: "continue" });
+  const { client } = await connect({ handlers, use });
+  const before = ran.length;
+  await client.callTool("pay", { to: "Ada" });
+  await client.callTool("pay", { to: "Ben" });
+  assertEquals(ran.length, before + 2);
   assertEquals(printed.length, 1);
   const [first, ...rest] = printed[0].split("\n");
   assertEquals(first, sentence());

@@ -8,6 +8,7 @@ import { behaviour } from "../support/behaviour.ts";
 import { leastCost } from "../support/cost.ts";
 import { onDeno } from "../support/on_deno.ts";
 import { throwing } from "../support/throwing.ts";
+import { patch } from "../support/patch.ts";
 
 const ask = tool({
   name: "buy",
@@ -102,14 +103,9 @@ behaviour("if redact throws, the message is left out and the call does not fail"
     redact: throwing(new Error("no")),
   });
   const errors: unknown[] = [];
-  const { error } = console;
-  console.error = (text) => errors.push(text);
-  try {
-    const { client } = await connect({ observer, handlers: [hello] });
-    await client.callTool("hello");
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: (text) => errors.push(text) });
+  const { client } = await connect({ observer, handlers: [hello] });
+  await client.callTool("hello");
   assertEquals([lines, errors.length], [[], 1]);
 });
 

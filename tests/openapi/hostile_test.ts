@@ -6,6 +6,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
+import { patch } from "../support/patch.ts";
 import { toDocument, withEcho } from "./echo.ts";
 
 const fetch = () => new Response("ok");
@@ -120,28 +121,25 @@ Deno.test("hostile: headers and cookies of a document cannot set credentials, or
 
 Deno.test("hostile: neither servers nor references of a document cause a request", async () => {
   const urls: string[] = [];
-  const { fetch: original } = globalThis;
-  globalThis.fetch = ((url: URL) => {
-    urls.push(String(url));
-    return Promise.resolve(new Response("x"));
-  }) as typeof original;
-  try {
-    const ref = { $ref: "http://169.254.169.254/schema.json" };
-    const document = toDocument({
-      a: {
-        servers: [{ url: "http://169.254.169.254" }],
-        method: "post",
-        requestBody: { content: { "application/json": { schema: ref } } },
-      },
-      b: { method: "post", requestBody: ref },
-      c: { parameters: [ref, { $ref: "file:///etc/passwd" }] },
-    }, { servers: [{ url: "http://169.254.169.254" }], paths2: ref });
-    const api = openapi(document, { baseUrl: "https://10.0.0.1/" });
-    await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
-    assertEquals((await client.callTool("a", { body: {} })).isError, true);
-  } finally {
-    globalThis.fetch = original;
-  }
+  using _patched = patch(globalThis, {
+    fetch: (url: URL) => {
+      urls.push(String(url));
+      return Promise.resolve(new Response("x"));
+    },
+  });
+  const ref = { $ref: "http://169.254.169.254/schema.json" };
+  const document = toDocument({
+    a: {
+      servers: [{ url: "http://169.254.169.254" }],
+      method: "post",
+      requestBody: { content: { "application/json": { schema: ref } } },
+    },
+    b: { method: "post", requestBody: ref },
+    c: { parameters: [ref, { $ref: "file:///etc/passwd" }] },
+  }, { servers: [{ url: "http://169.254.169.254" }], paths2: ref });
+  const api = openapi(document, { baseUrl: "https://10.0.0.1/" });
+  await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
+  assertEquals((await client.callTool("a", { body: {} })).isError, true);
   assertEquals(urls, []);
 });
 

@@ -5,6 +5,7 @@ import { sendRequest } from "../../src/ready/ready.ts";
 import { findProcess } from "../../src/core/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { patch } from "../support/patch.ts";
 import { withApi } from "./api.ts";
 
 /** Replaces the lookup of host names: the names get these addresses in order, and the last address for good. */
@@ -23,13 +24,8 @@ async function withAddresses(addresses: readonly string[], use: () => Promise<vo
 
 /** Replaces the global `fetch`. */
 async function withFetch(replaced: (url: URL, init: RequestInit) => Response, use: () => Promise<void>): Promise<void> {
-  const { fetch } = globalThis;
-  globalThis.fetch = ((url: URL, init: RequestInit) => Promise.resolve(replaced(url, init))) as typeof fetch;
-  try {
-    await use();
-  } finally {
-    globalThis.fetch = fetch;
-  }
+  using _patched = patch(globalThis, { fetch: (url: URL, init: RequestInit) => Promise.resolve(replaced(url, init)) });
+  await use();
 }
 
 Deno.test("hostile: a name that changes its address is connected at the address that was checked", async () => {

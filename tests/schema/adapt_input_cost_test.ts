@@ -4,6 +4,7 @@ import { adaptInput as readAdapted } from "../../src/core/schema/adapt_input.ts"
 import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
+import { patch } from "../support/patch.ts";
 
 const adaptInput = (...given: Parameters<typeof readAdapted>): unknown => {
   const adapted = readAdapted(...given);
@@ -19,16 +20,14 @@ const jsonText = BOUNDS.request;
 function parsedBy(run: () => void): unknown[] {
   const parsed: unknown[] = [];
   const { parse } = JSON;
-  JSON.parse = (text: string) => {
-    const value: unknown = parse(text);
-    parsed.push(value);
-    return value;
-  };
-  try {
-    run();
-  } finally {
-    JSON.parse = parse;
-  }
+  using _patched = patch(JSON, {
+    parse: (text: string) => {
+      const value: unknown = parse(text);
+      parsed.push(value);
+      return value;
+    },
+  });
+  run();
   return parsed;
 }
 
@@ -166,12 +165,8 @@ Deno.test("the steps for testing alternatives are proportional to the number of 
   const form = () => ({ properties: { ...strings, z: { type: "string" } } });
   let looks = 0;
   const { hasOwn } = Object;
-  Object.hasOwn = (...args) => (looks++, hasOwn(...args));
-  try {
-    adaptInput(list(2000, () => ({ z: 1 })), { items: { anyOf: list(100, form) } }, { defaults: true });
-  } finally {
-    Object.hasOwn = hasOwn;
-  }
+  using _patched = patch(Object, { hasOwn: (...args) => (looks++, hasOwn(...args)) });
+  adaptInput(list(2000, () => ({ z: 1 })), { items: { anyOf: list(100, form) } }, { defaults: true });
   assert(looks < 10_000_000, `${looks} looks`);
 });
 

@@ -17,6 +17,7 @@ import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
 import { testClient } from "../support/test_server.ts";
+import { patch } from "../support/patch.ts";
 
 const declared = { extensions: [clientExtension({ id: "io.modelcontextprotocol/skills" })] };
 
@@ -58,13 +59,8 @@ async function list(client: Connection) {
 /** Runs a test, and collects the warnings in the meantime. */
 async function withWarnings(run: (warnings: readonly string[]) => Promise<void>): Promise<void> {
   const warnings: string[] = [];
-  const { error } = console;
-  console.error = (text: string) => void warnings.push(text);
-  try {
-    await run(warnings);
-  } finally {
-    console.error = error;
-  }
+  using _patched = patch(console, { error: (text: string) => void warnings.push(text) });
+  await run(warnings);
 }
 
 behaviour("skills are listed with their front matter and the digests of all files", async (connect, { era }) => {
@@ -311,25 +307,21 @@ behaviour("a slow scan of the folder is not repeated by each read", async (conne
   const clock = fakeClock();
   const { readdir } = fs.promises;
   let scans = 0;
-  Object.assign(fs.promises, {
+  using _patched = patch(fs.promises, {
     async readdir(...args: Parameters<typeof readdir>) {
       scans++;
       await clock.advance(1500);
       return await readdir(...args);
     },
   });
-  try {
-    const { client } = await connect({ handlers: [skills({ dir: folder.path })], clock }, declared);
-    await list(client);
-    const before = scans;
-    for (let i = 0; i < 10; i++) await client.readResource("skill://fine/SKILL.md");
-    assertEquals(scans, before);
-    await clock.advance(10_000);
-    await client.readResource("skill://fine/SKILL.md");
-    assert(scans > before);
-  } finally {
-    fs.promises.readdir = readdir;
-  }
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })], clock }, declared);
+  await list(client);
+  const before = scans;
+  for (let i = 0; i < 10; i++) await client.readResource("skill://fine/SKILL.md");
+  assertEquals(scans, before);
+  await clock.advance(10_000);
+  await client.readResource("skill://fine/SKILL.md");
+  assert(scans > before);
 }, { transports: ["memory"], eras: ["modern"] });
 
 behaviour("a server that closes waits until the folder is no longer read", async (connect) => {
@@ -339,26 +331,22 @@ behaviour("a server that closes waits until the folder is no longer read", async
   const { lstat } = fs.promises;
   const { pass, open } = gate();
   let reading = 0;
-  Object.assign(fs.promises, {
+  using _patched = patch(fs.promises, {
     async lstat(...args: Parameters<typeof lstat>) {
       reading++;
       await pass;
       return await lstat(...args).finally(() => reading--);
     },
   });
-  try {
-    await folder.write("fine/SKILL.md", head("fine"));
-    await until(() => reading > 0, "the folder is read after the change");
-    let isClosed = false;
-    const closing = server.close().then(() => isClosed = true);
-    await turn(10);
-    assertEquals([reading > 0, isClosed], [true, false]);
-    open();
-    await closing;
-    assertEquals(reading, 0);
-  } finally {
-    fs.promises.lstat = lstat;
-  }
+  await folder.write("fine/SKILL.md", head("fine"));
+  await until(() => reading > 0, "the folder is read after the change");
+  let isClosed = false;
+  const closing = server.close().then(() => isClosed = true);
+  await turn(10);
+  assertEquals([reading > 0, isClosed], [true, false]);
+  open();
+  await closing;
+  assertEquals(reading, 0);
 }, { transports: ["memory"], eras: ["modern"] });
 
 behaviour("the folder itself can be a skill, and long lists are paginated", async (connect) => {
@@ -409,32 +397,25 @@ behaviour("a file that once could not be opened is served later", async (connect
   for (const failing of ["SKILL.md", "a.txt"]) {
     const { open } = fs.promises;
     let failures = 0;
-    fs.promises.open = async (path, ...rest) => {
-      if (!String(path).endsWith(failing)) return await open(path, ...rest);
-      failures++;
-      throw new Error("EMFILE: too many open files");
-    };
-    try {
-      const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
-      await withWarnings(async () => assertEquals(await list(client), []));
-      assert(failures > 0);
-      fs.promises.open = open;
-      await until(async () => (await list(client)).length === 1, "the skill");
-    } finally {
-      fs.promises.open = open;
-    }
+    using _patched = patch(fs.promises, {
+      open: async (path, ...rest) => {
+        if (!String(path).endsWith(failing)) return await open(path, ...rest);
+        failures++;
+        throw new Error("EMFILE: too many open files");
+      },
+    });
+    const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+    await withWarnings(async () => assertEquals(await list(client), []));
+    assert(failures > 0);
+    fs.promises.open = open;
+    await until(async () => (await list(client)).length === 1, "the skill");
   }
 }, { transports: ["memory"], eras: ["modern"] });
 
 Deno.test("parsing front matter prints nothing, and the size of front matter is limited", () => {
-  const { emitWarning } = process;
   const printed: unknown[] = [];
-  process.emitWarning = (text: unknown) => void printed.push(text);
-  try {
-    parseFrontMatter("---\nname: !odd a\n? {b: 1}\n: c\n---\n");
-  } finally {
-    process.emitWarning = emitWarning;
-  }
+  using _patched = patch(process, { emitWarning: (text: unknown) => void printed.push(text) });
+  parseFrontMatter("---\nname: !odd a\n? {b: 1}\n: c\n---\n");
   assertEquals(printed, []);
   const keys = Array.from({ length: 9000 }, (_, i) => `${i.toString(36)}:`).join("\n");
   assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, sentence("16384"));

@@ -14,6 +14,7 @@ import { sentence } from "../support/messages.ts";
 import { call as request, fail } from "../support/requests.ts";
 import { withTimersOn } from "../support/timers.ts";
 import { testClient } from "../support/test_server.ts";
+import { patch } from "../support/patch.ts";
 import heavyInside from "./heavy.ts";
 import type heavy from "./heavy.ts";
 
@@ -147,7 +148,6 @@ Deno.test("a thread that ends while it is idle is replaced", async () => {
 });
 
 Deno.test("a thread that fails before its first call fails the call", async () => {
-  const { Worker: real } = globalThis;
   let made = 0;
   class Failing extends EventTarget {
     constructor() {
@@ -158,22 +158,17 @@ Deno.test("a thread that fails before its first call fails the call", async () =
     postMessage(): void {}
     terminate(): void {}
   }
-  Object.assign(globalThis, { Worker: Failing });
-  try {
-    const run = worker<typeof heavy>(heavyFile, { size: 1, startMs: 200 });
-    for (let i = 1; i <= 2; i++) {
-      await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, "failed early");
-      assertEquals(made, i);
-    }
-  } finally {
-    Object.assign(globalThis, { Worker: real });
+  using _patched = patch(globalThis, { Worker: Failing });
+  const run = worker<typeof heavy>(heavyFile, { size: 1, startMs: 200 });
+  for (let i = 1; i <= 2; i++) {
+    await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, "failed early");
+    assertEquals(made, i);
   }
 });
 
 for (const [how, message] of [["fails", "failed late"], ["exits", "the thread ended before it sent a response"]]) {
   Deno.test(`a call waits for the end of a thread that ${how}, however long it takes`, async () => {
     const clock = fakeClock();
-    const { Worker: real } = globalThis;
     const { pass, open } = gate();
     let made = 0;
     // The first thread stops at once, but the runtime ends this thread only when the gate opens.
@@ -199,22 +194,18 @@ for (const [how, message] of [["fails", "failed late"], ["exits", "the thread en
 
       terminate(): void {}
     }
-    Object.assign(globalThis, { Worker: Failing });
-    try {
-      await withTimersOn(clock, ENDING_MS, async () => {
-        const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
-        await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, message);
-        const next = started(run({ job: "echo" }, fakeContext()));
-        for (let i = 0; i < 3; i++) await clock.advance(ENDING_MS);
-        assertEquals(made, 1);
-        open();
-        assertEquals(await next, "next");
-        // The timer has ended with its thread.
-        assertEquals([made, clock.waiting], [2, 0]);
-      });
-    } finally {
-      Object.assign(globalThis, { Worker: real });
-    }
+    using _patched = patch(globalThis, { Worker: Failing });
+    await withTimersOn(clock, ENDING_MS, async () => {
+      const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
+      await assertRejects(() => run({ job: "echo" }, fakeContext()), Error, message);
+      const next = started(run({ job: "echo" }, fakeContext()));
+      for (let i = 0; i < 3; i++) await clock.advance(ENDING_MS);
+      assertEquals(made, 1);
+      open();
+      assertEquals(await next, "next");
+      // The timer has ended with its thread.
+      assertEquals([made, clock.waiting], [2, 0]);
+    });
   });
 }
 
@@ -456,20 +447,21 @@ Deno.test("if a value of the context cannot be cloned, the call fails", async ()
   await assertRejects(() => run({ job: "roots" }, slowContext("", 0, { roots: fail }).ctx), McpError, "seven");
 });
 
-Deno.test("if no thread can be created, every call fails, and no call waits", async () => {
-  const { Worker } = globalThis;
-  try {
-    globalThis.Worker = class {
-      constructor() {
-        throw new Error("no threads here");
-      }
-    } as unknown as typeof Worker;
-    const run = worker<typeof heavy>(heavyFile, { size: 1 });
-    for (const job of ["echo", "burn"]) {
-      await assertRejects(() => run({ job }, fakeContext()), Error, "no threads here");
+/** Makes the creation of threads fail. */
+function withoutThreads(): Disposable {
+  class Failing {
+    constructor() {
+      throw new Error("no more threads");
     }
-  } finally {
-    globalThis.Worker = Worker;
+  }
+  return patch(globalThis, { Worker: Failing });
+}
+
+Deno.test("if no thread can be created, every call fails, and no call waits", async () => {
+  using _patched = withoutThreads();
+  const run = worker<typeof heavy>(heavyFile, { size: 1 });
+  for (const job of ["echo", "burn"]) {
+    await assertRejects(() => run({ job }, fakeContext()), Error, "no more threads");
   }
 });
 
@@ -485,45 +477,34 @@ Deno.test("a caller with many calls does not block the threads for other callers
 });
 
 Deno.test("if no further thread can be created, every waiting call gets an error or a result", async () => {
-  const { Worker } = globalThis;
   const run = worker<typeof heavy>(heavyFile, { size: 1 });
-  try {
-    const first = run({ job: "uncaught" }, fakeContext());
-    globalThis.Worker = class {
-      constructor() {
-        throw new Error("no threads left");
-      }
-    } as unknown as typeof Worker;
-    const waiting = Array.from({ length: 3 }, () => run({ job: "echo" }, fakeContext()));
-    await assertRejects(() => first, Error, "nobody caught this");
-    for (const call of waiting) await assertRejects(() => call, Error, "no threads left");
-  } finally {
-    globalThis.Worker = Worker;
-  }
+  const first = run({ job: "uncaught" }, fakeContext());
+  using _patched = withoutThreads();
+  const waiting = Array.from({ length: 3 }, () => run({ job: "echo" }, fakeContext()));
+  await assertRejects(() => first, Error, "nobody caught this");
+  for (const call of waiting) await assertRejects(() => call, Error, "no more threads");
 });
 
 Deno.test("calls that are cancelled while their thread starts do not each start a thread", leavesThread, async () => {
   const { Worker } = globalThis;
   let started = 0;
-  globalThis.Worker = class extends Worker {
-    constructor(url: string | URL, options?: WorkerOptions) {
-      started++;
-      super(url, options);
-    }
-  };
-  try {
-    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 60_000 });
-    for (let i = 0; i < 20; i++) {
-      const controller = new AbortController();
-      const call = run({ job: "echo" }, fakeContext({ signal: controller.signal }));
-      controller.abort(new Error("cancelled"));
-      await assertRejects(() => call, Error, "cancelled");
-    }
-    assertEquals(await run({ job: "echo", value: 7 }, fakeContext()), 7);
-    assertEquals(started, 1);
-  } finally {
-    globalThis.Worker = Worker;
+  using _patched = patch(globalThis, {
+    Worker: class extends Worker {
+      constructor(url: string | URL, options?: WorkerOptions) {
+        started++;
+        super(url, options);
+      }
+    },
+  });
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 60_000 });
+  for (let i = 0; i < 20; i++) {
+    const controller = new AbortController();
+    const call = run({ job: "echo" }, fakeContext({ signal: controller.signal }));
+    controller.abort(new Error("cancelled"));
+    await assertRejects(() => call, Error, "cancelled");
   }
+  assertEquals(await run({ job: "echo", value: 7 }, fakeContext()), 7);
+  assertEquals(started, 1);
 });
 
 Deno.test("outside of a thread, an exposed handler is an ordinary function", async () => {

@@ -8,6 +8,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { testServer } from "../support/test_server.ts";
 
 const KEY = "k".repeat(32);
 const auth = apiKey({ keys: { probe: KEY } });
@@ -224,8 +225,8 @@ Deno.test("a server that is closing is alive but not ready, also for probes that
 
 Deno.test("a mount is ready if all its servers are ready, and each server shows its details to its own callers", async () => {
   const other = apiKey({ keys: { probe: "o".repeat(32) } });
-  const one = createServer({ ...about, name: "one", path: "/one", auth });
-  const two = createServer({ ...about, name: "two", path: "/two", auth: other });
+  const one = testServer({ name: "one", path: "/one", auth });
+  const two = testServer({ name: "two", path: "/two", auth: other });
   await using both = mount([one, two], { routes: [health({ alivePath: "/livez", readyPath: "/readyz" })] });
   assertEquals((await ask(both, "/readyz")).status, 200);
   assertEquals((await ask(both, "/livez")).status, 200);

@@ -11,6 +11,7 @@ import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 import { type Files, system, withFolder, writeFiles } from "../support/folder.ts";
 import { toShown } from "../../src/core/kit/shown.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 
 const FILES: Files = {
   "notes/a.md": "# A\nalpha\n",
@@ -90,7 +91,7 @@ Deno.test("close() waits for the file operations of watchers", async () => {
       const single = file({ path: `${root}/a.md` });
       const whole = folder({ path: root, uri: "notes://" });
       for (const handlers of [[single], [whole], [single, whole]]) {
-        const server = createServer({ ...about, handlers });
+        const server = testServer({ handlers });
         await server.ready();
         await server.close();
         assertEquals(running, 0);
@@ -219,13 +220,11 @@ Deno.test("a relative path is relative to the working directory, and a URL is ac
     try {
       const url = new URL("./notes/", pathToFileURL(`${root}/server.ts`));
       for (const path of ["notes", "./notes", "notes/", url, url.href, pathToFileURL(`${root}/notes`)]) {
-        await using server = createServer({ ...about, handlers: [folder({ path })] });
-        await using client = await connectTest(server);
+        await using client = await testClient({ handlers: [folder({ path })] });
         assertEquals(await listUris(client), ["file:///notes/a.md", "file:///notes/b/c%20d.txt"], String(path));
       }
       const handlers = [file({ path: "secret.md" }), file({ path: "./notes/a.md" }), folder({ path: "." })];
-      await using server = createServer({ ...about, handlers });
-      await using client = await connectTest(server);
+      await using client = await testClient({ handlers });
       const uris = await listUris(client);
       assertStringIncludes(uris.join(), "file:///notes-evil/x.md");
       assertEquals(await readText(client, "file:///secret.md"), FILES["secret.md"]);
@@ -247,7 +246,7 @@ Deno.test("a server with a missing folder or file does not start, and the error 
       [file({ path: `${root}/n/link.md` }), sentence(`${root}/n/link.md`)],
     ];
     for (const [handler, expected] of cases) {
-      await using server = createServer({ ...about, handlers: [handler], observer: { fault() {} } });
+      const server = testServer({ handlers: [handler], observer: { fault() {} } });
       const error = await assertRejects(() => server.ready(), Error);
       assertEquals(error.message, expected);
       // The request still gets a response, although the folder is missing.
@@ -268,7 +267,7 @@ Deno.test("options that restrict a folder restrict the folder's tools too", asyn
       tags: ["files"],
     };
     const notes = folder(options);
-    await using server = createServer({ ...about, handlers: [notes] });
+    const server = testServer({ handlers: [notes] });
     await using ada = await connectTest(server, { principal: { id: "ada", scopes: ["read"] } });
     await using weak = await connectTest(server, { principal: { id: "ada", scopes: [] } });
     await using bob = await connectTest(server, { principal: { id: "bob", scopes: ["read"] } });
@@ -293,7 +292,7 @@ Deno.test("a folder in nested groups gets the groups' prefixes and options", asy
   await withFolder(FILES, async (root) => {
     const inner = group("docs", [folder({ path: `${root}/notes`, tools: true }), file({ path: `${root}/secret.md` })]);
     const outer = group("team", [inner], { allow: ({ principal }) => principal !== undefined });
-    await using server = createServer({ ...about, handlers: [outer] });
+    const server = testServer({ handlers: [outer] });
     await server.ready();
     await using ada = await connectTest(server, { principal: { id: "ada" } });
     await using guest = await connectTest(server);
@@ -312,8 +311,7 @@ Deno.test("files larger than maxBytes are errors, and pipes are not opened", asy
   await withFolder({ "n/big": "x".repeat(11), "n/fits": "x".repeat(10) }, async (root) => {
     await system("mkfifo", `${root}/n/pipe`);
     const handlers = [folder({ path: `${root}/n`, maxBytes: 10 }), file({ path: `${root}/n/big`, maxBytes: 10 })];
-    await using server = createServer({ ...about, handlers });
-    await using client = await connectTest(server);
+    await using client = await testClient({ handlers });
     assertEquals(await readText(client, "file:///n/fits"), "x".repeat(10));
     for (const uri of ["file:///n/big", "file:///big"]) {
       const { message } = await assertRejects(() => client.readResource(uri), Error);
@@ -326,8 +324,7 @@ Deno.test("files larger than maxBytes are errors, and pipes are not opened", asy
 Deno.test("the options hidden and exclude decide which files are served", async () => {
   await withFolder(FILES, async (root) => {
     const handler = folder({ path: `${root}/notes`, hidden: true, exclude: ["*.md", "b/*.txt"] });
-    await using server = createServer({ ...about, handlers: [handler] });
-    await using client = await connectTest(server);
+    await using client = await testClient({ handlers: [handler] });
     assertEquals(await listUris(client), ["file:///notes/.env"]);
     await assertRejects(() => client.readResource("file:///notes/a.md"), Error, sentence());
     await assertRejects(() => client.readResource("file:///notes/node_modules/m.js"), Error, sentence());

@@ -28,6 +28,10 @@ const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
 const declares = { extensions: [clientExtension({ id: ID, subjects: { "audit/get": "day" } })] };
 const run = () => ({});
+const audit = extension({ id: ID });
+/** Returns a layer of `audit` that wraps calls. */
+const around = (around: NonNullable<NonNullable<Parameters<typeof audit.layer>[0]>["around"]>) =>
+  audit.layer({ around });
 
 const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["no prefix", { id: "audit" }, sentence("audit", "com.example/audit")],
@@ -92,7 +96,6 @@ Deno.test("registering an extension twice throws, and so does registering a meth
 });
 
 Deno.test("a handler with a layer of an unregistered extension is refused, and the error names the extension", () => {
-  const audit = extension({ id: ID });
   const layer = audit.layer({});
   const work = tool({ name: "work", use: [layer], run: () => {} });
   const message = sentence("work", ID);
@@ -150,7 +153,6 @@ Deno.test("a layer of an extension can check the other handlers", () => {
 });
 
 Deno.test("an extension in `use`, the former option for extensions, and wrong steps of an extension are refused", () => {
-  const audit = extension({ id: ID });
   // The cast passes a value of the wrong type on purpose.
   const make = (wrong: unknown) => () => tool({ name: "work", use: wrong as [], run: () => {} });
   for (const wrong of [[audit], [{}], [undefined], [audit.layer({}), {}]]) {
@@ -255,10 +257,9 @@ behaviour("only an extension can set the resultType of a result", async (connect
 }, modern);
 
 behaviour("middleware that copies a result preserves its resultType", async (connect) => {
-  const audit = extension({ id: ID });
   const work = tool({
     name: "work",
-    use: [audit.layer({ around: (call) => call.result("receipt", { number: 7 }) })],
+    use: [around((call) => call.result("receipt", { number: 7 }))],
     run: () => {},
   });
   const receipt = {
@@ -281,7 +282,6 @@ behaviour(
   "the first layer of an extension is the outermost, outside of middleware and validation",
   async (connect, { era }) => {
     const order: string[] = [];
-    const audit = extension({ id: ID });
     const ui = extension({ id: "com.example/ui" });
     const note = (name: string, of = audit) =>
       of.layer({
@@ -342,7 +342,6 @@ behaviour(
   "a layer of an extension is outermost at every level, also for handlers that are added later",
   async (connect) => {
     const order: string[] = [];
-    const audit = extension({ id: ID });
     const note = (name: string) =>
       audit.layer({
         around: async (_call, next) => {
@@ -375,7 +374,6 @@ behaviour(
 );
 
 behaviour("a required layer of a server refuses calls of clients without the extension", async (connect, { era }) => {
-  const audit = extension({ id: ID });
   let runs = 0;
   const work = tool({ name: "work", run: () => `${++runs}` });
   const { client, join } = await connect({ handlers: [audit, work], use: [audit.layer({ required: true })] }, declares);
@@ -386,7 +384,6 @@ behaviour("a required layer of a server refuses calls of clients without the ext
 });
 
 Deno.test("a method of an extension cannot have a layer of an extension", () => {
-  const audit = extension({ id: ID });
   const plain = layer(() => ({ name: "plain", limit: () => {} }));
   const make = (use: readonly Layer[]) => () =>
     extension({ id: "com.example/other", methods: { "other/get": { use, run } } });
@@ -404,25 +401,23 @@ Deno.test("a layer of an extension of a server does not stand around handlers th
 });
 
 behaviour("a layer can redirect a call's messages without detaching the call", async (connect) => {
-  const audit = extension({ id: ID });
   const said: unknown[] = [];
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      around: (_call, next) =>
-        next({
-          progress: (value, { message }) => {
-            said.push(["progress", value, message]);
-            throw new Error("broken");
-          },
-          log: (level, data, logger) => void said.push([level, data, logger]),
-          ask: ({ key, method }) => {
-            said.push([key, method]);
-            return Promise.resolve({ roots: [{ uri: "file:///a" }] });
-          },
-          once: (key) => Promise.resolve(key),
-        }),
-    })],
+    use: [around((_call, next) =>
+      next({
+        progress: (value, { message }) => {
+          said.push(["progress", value, message]);
+          throw new Error("broken");
+        },
+        log: (level, data, logger) => void said.push([level, data, logger]),
+        ask: ({ key, method }) => {
+          said.push([key, method]);
+          return Promise.resolve({ roots: [{ uri: "file:///a" }] });
+        },
+        once: (key) => Promise.resolve(key),
+      })
+    )],
     async run(_input, ctx) {
       await ctx.progress(1, { message: "half" });
       await ctx.log.error("bad", { logger: "db" });
@@ -442,15 +437,12 @@ behaviour("a layer can redirect a call's messages without detaching the call", a
 });
 
 behaviour("a wrap function that returns too early or returns nothing does not affect other calls", async (connect) => {
-  const audit = extension({ id: ID });
   let reason: unknown;
   const early = tool({
     name: "early",
-    use: [audit.layer({
-      around(_call, next) {
-        next().catch(() => {});
-        return { content: [] };
-      },
+    use: [around((_call, next) => {
+      next().catch(() => {});
+      return { content: [] };
     })],
     run: (_input, { signal }) =>
       new Promise((_, reject) =>
@@ -462,16 +454,14 @@ behaviour("a wrap function that returns too early or returns nothing does not af
   });
   const nothing = tool({
     name: "nothing",
-    use: [audit.layer({ around: () => undefined as unknown as Result })], // Wrong on purpose.
+    use: [around(() => undefined as unknown as Result)], // Wrong on purpose.
     run: () => {},
   });
   const twice = tool({
     name: "twice",
-    use: [audit.layer({
-      async around(_call, next) {
-        await next();
-        return await next();
-      },
+    use: [around(async (_call, next) => {
+      await next();
+      return await next();
     })],
     run: () => {},
   });
@@ -485,11 +475,10 @@ behaviour("a wrap function that returns too early or returns nothing does not af
 });
 
 behaviour("cancelling the request aborts a handler that a layer wraps", async (connect) => {
-  const audit = extension({ id: ID });
   let reason: unknown;
   const work = tool({
     name: "work",
-    use: [audit.layer({ around: (_call, next) => next() })],
+    use: [around((_call, next) => next())],
     run: (_input, { signal }) =>
       new Promise((_, reject) => {
         isRunning = true;
@@ -509,7 +498,6 @@ behaviour("cancelling the request aborts a handler that a layer wraps", async (c
 });
 
 behaviour("detach refuses a timeout that is not a number, because the handler might never end", async (connect) => {
-  const audit = extension({ id: ID });
   for (const timeoutMs of ["60000", NaN, 0, null, {}] as never[]) {
     const around = (call: WrappedCall) => (call.detach({ timeoutMs }), { content: [] });
     const work = tool({ name: "work", use: [audit.layer({ around })], run: () => "" });
@@ -522,7 +510,6 @@ behaviour("detach refuses a timeout that is not a number, because the handler mi
 behaviour("the timeout that detach sets counts the time in which the handler waits for answers", async (connect) => {
   // 120,000 is the default timeout of calls, which does not count this time.
   for (const timeoutMs of [60_000, 120_000]) {
-    const audit = extension({ id: ID });
     const clock = fakeClock();
     const questions: string[] = [];
     let reason: unknown;
@@ -556,16 +543,13 @@ behaviour("the timeout that detach sets counts the time in which the handler wai
 }, { ...modern, transports: ["memory"] });
 
 behaviour("a detached handler can only send redirected messages, and cannot ask the client", async (connect) => {
-  const audit = extension({ id: ID });
   const outcomes: unknown[] = [];
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      around(call, next) {
-        call.detach();
-        next().then((result) => outcomes.push(result), (error) => outcomes.push(error));
-        return { content: [] };
-      },
+    use: [around((call, next) => {
+      call.detach();
+      next().then((result) => outcomes.push(result), (error) => outcomes.push(error));
+      return { content: [] };
     })],
     async run(_input, ctx) {
       await ctx.progress(1);
@@ -783,15 +767,13 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
   const late: unknown[] = [];
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      around(call, next) {
-        call.detach();
-        next({ progress: (value) => void late.push(value) }).then(
-          (result) => outcomes.push(result),
-          (error) => outcomes.push(error.message),
-        );
-        return { content: [] };
-      },
+    use: [around((call, next) => {
+      call.detach();
+      next({ progress: (value) => void late.push(value) }).then(
+        (result) => outcomes.push(result),
+        (error) => outcomes.push(error.message),
+      );
+      return { content: [] };
     })],
     async run(_input, ctx) {
       await pass;
@@ -816,17 +798,14 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
 });
 
 Deno.test("while the server is closing, no handler continues after its response", async () => {
-  const audit = extension({ id: ID });
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      async around(call, next) {
-        isWrapped = true;
-        await pass;
-        call.detach();
-        return await next();
-      },
+    use: [around(async (call, next) => {
+      isWrapped = true;
+      await pass;
+      call.detach();
+      return await next();
     })],
     run: () => {},
   });
@@ -846,7 +825,6 @@ Deno.test("while the server is closing, no handler continues after its response"
 behaviour("an extension and a handler get the reason of a cancellation", async (connect) => {
   const seen: unknown[] = [];
   const running: string[] = [];
-  const audit = extension({ id: ID });
   const layer = audit.layer({
     async around(call, next) {
       try {
@@ -902,25 +880,22 @@ const nobody = { type: "object", properties: {} } as const;
 behaviour(
   "questions and messages that a handler sends synchronously reach the redirecting function",
   async (connect) => {
-    const audit = extension({ id: ID });
     const seen: string[] = [];
     const work = tool({
       name: "work",
-      use: [audit.layer({
-        async around(call, next) {
-          const ending = next({
-            progress: (progress) => void seen.push(`progress ${progress}`),
-            log: (level) => void seen.push(level),
-            ask: ({ key }) => {
-              seen.push(key);
-              return Promise.resolve({ action: "decline" });
-            },
-          });
-          // The layer redirects late, but misses no message.
-          await turn(3);
-          assertEquals(call.isAsking, false);
-          return await ending;
-        },
+      use: [around(async (call, next) => {
+        const ending = next({
+          progress: (progress) => void seen.push(`progress ${progress}`),
+          log: (level) => void seen.push(level),
+          ask: ({ key }) => {
+            seen.push(key);
+            return Promise.resolve({ action: "decline" });
+          },
+        });
+        // The layer redirects late, but misses no message.
+        await turn(3);
+        assertEquals(call.isAsking, false);
+        return await ending;
       })],
       async run(_input, ctx) {
         ctx.progress(1);
@@ -942,12 +917,11 @@ behaviour(
 behaviour(
   "messages are sent to the client if there is no redirecting function, or if the function passes them on",
   async (connect) => {
-    const audit = extension({ id: ID });
     const made: string[] = [];
     const toTool = (name: string, redirect: Redirect) =>
       tool({
         name,
-        use: [audit.layer({ around: (_call, next) => next(redirect) })],
+        use: [around((_call, next) => next(redirect))],
         async run(_input, ctx) {
           await ctx.progress(1);
           await ctx.log.error("bad");
@@ -982,24 +956,21 @@ behaviour(
 );
 
 behaviour("a handler that is asking its client cannot be detached", async (connect, { era }) => {
-  const audit = extension({ id: ID });
   const seen: unknown[] = [];
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      async around(call, next) {
-        const ending = next();
-        ending.catch(() => {});
-        await call.untilRun();
-        await turn();
-        seen.push(call.isAsking);
-        if (call.isAsking) {
-          assertThrows(() => call.detach(), TypeError, sentence());
-          return await ending;
-        }
-        call.detach();
-        return { content: [{ type: "text", text: "ticket" }] };
-      },
+    use: [around(async (call, next) => {
+      const ending = next();
+      ending.catch(() => {});
+      await call.untilRun();
+      await turn();
+      seen.push(call.isAsking);
+      if (call.isAsking) {
+        assertThrows(() => call.detach(), TypeError, sentence());
+        return await ending;
+      }
+      call.detach();
+      return { content: [{ type: "text", text: "ticket" }] };
     })],
     async run(_input, ctx) {
       const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
@@ -1025,25 +996,23 @@ behaviour("a handler that is asking its client cannot be detached", async (conne
 behaviour(
   "if a handler repeats a question with the same key, the question reaches the redirecting function once",
   async (connect) => {
-    const audit = extension({ id: ID });
     const asked: string[] = [];
     let fails = true;
     const work = tool({
       name: "work",
-      use: [audit.layer({
-        around: (_call, next) =>
-          next({
-            async ask({ key }) {
-              asked.push(key);
-              await turn();
-              if (key === "fails" && fails) {
-                fails = false;
-                throw McpError.invalidRequest("not now");
-              }
-              return { action: "accept", content: {} };
-            },
-          }),
-      })],
+      use: [around((_call, next) =>
+        next({
+          async ask({ key }) {
+            asked.push(key);
+            await turn();
+            if (key === "fails" && fails) {
+              fails = false;
+              throw McpError.invalidRequest("not now");
+            }
+            return { action: "accept", content: {} };
+          },
+        })
+      )],
       async run(_input, ctx) {
         const ask = (key: string) => ctx.elicit(key, { message: key, schema: nobody });
         await Promise.all([ask("a"), ask("b"), ask("a")]);
@@ -1060,16 +1029,13 @@ behaviour(
 );
 
 behaviour("handlers that continue after their response do not occupy the slots of calls", async (connect) => {
-  const audit = extension({ id: ID });
   const { pass, open } = gate();
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      around(call, next) {
-        call.detach();
-        next().catch(() => {});
-        return { content: [] };
-      },
+    use: [around((call, next) => {
+      call.detach();
+      next().catch(() => {});
+      return { content: [] };
     })],
     run: () => pass,
   });
@@ -1153,12 +1119,10 @@ behaviour("in sessions, an extension can wrap calls, but cannot set a resultType
   const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
   const work = tool({
     name: "work",
-    use: [audit.layer({
-      around(call, next) {
-        seen.push(call.declared);
-        assertThrows(() => call.result("ticket", {}), TypeError, sentence());
-        return next();
-      },
+    use: [around((call, next) => {
+      seen.push(call.declared);
+      assertThrows(() => call.result("ticket", {}), TypeError, sentence());
+      return next();
     })],
     run: () => "done",
   });

@@ -1,52 +1,17 @@
 // Values that JSON cannot represent, returned from tools, resources and prompts. They are encoded, read to their end,
 // or refused.
-import { media, prompt, resource, tool, ToolError } from "../../mod.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { media, tool, ToolError } from "../../mod.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
 import { turn, until } from "../support/behaviour.ts";
-import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { testClient, testServer } from "../support/test_server.ts";
+import { testClient } from "../support/test_server.ts";
+import { send } from "./returned.ts";
 import { patch } from "../support/patch.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
 const png = { type: "image", data: base64, mimeType: "image/png" };
-
-interface Sent {
-  readonly tool: { readonly content?: unknown; readonly structuredContent?: unknown; readonly isError?: unknown };
-  readonly resource: unknown;
-  readonly prompt: unknown;
-  /** The errors that were reported to the author, one for each failure. */
-  readonly told: readonly string[];
-}
-
-/** Returns a value from a tool, a resource and a prompt. `make` is called once for each of these handlers. */
-async function send(
-  make: () => unknown,
-  { limits = {}, mimeType }: { limits?: Record<string, number>; mimeType?: string } = {},
-): Promise<Sent> {
-  const told: string[] = [];
-  const run = async () => await make() as never;
-  const server = testServer({
-    limits: testLimits({ calls: limits }),
-    handlers: [
-      tool({ name: "x", run }),
-      prompt({ name: "x", run }),
-      resource({ uri: "test://x", name: "x", mimeType, read: run }),
-    ],
-    observer: { fault: ({ error }) => told.push(String(error)) },
-  });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
-  const ask = (method: string, params: Record<string, unknown>) => client.request(method, params).catch(() => ({}));
-  const { content, structuredContent, isError }: Sent["tool"] = await ask("tools/call", { name: "x" });
-  const { contents }: { contents?: unknown } = await ask("resources/read", { uri: "test://x" });
-  const { messages }: { messages?: unknown } = await ask("prompts/get", { name: "x" });
-  await server.close();
-  const tool_ = JSON.parse(JSON.stringify({ content, structuredContent, isError }));
-  return { tool: tool_, resource: contents, prompt: messages, told };
-}
 
 const text = (text: string) => ({ type: "text", text });
 async function* yields(...items: readonly unknown[]) {

@@ -1,56 +1,11 @@
 // Return values of handlers. Bytes become media, and a value that JSON would lose is refused with the name of its type.
 import { prompt, resource, tool } from "../../mod.ts";
-import { connectTest } from "../../src/testing/testing.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
-import { testServer } from "../support/test_server.ts";
+import { send } from "./returned.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
-
-interface Answer {
-  /** The result of a tool, the contents of a resource, or the messages of a prompt. */
-  readonly tool: unknown;
-  readonly resource: unknown;
-  readonly prompt: unknown;
-  /** The errors that were reported to the author, one for each failure. */
-  readonly reported: readonly string[];
-  /** The error codes that clients get. */
-  readonly codes: readonly unknown[];
-}
-
-/** Returns a value from a tool, a resource and a prompt, and collects the outcomes. */
-async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
-  const reported: string[] = [];
-  const codes: unknown[] = [];
-  const run = () => Promise.resolve(make()) as Promise<never>;
-  const server = testServer({
-    handlers: [
-      tool({ name: "x", run }),
-      prompt({ name: "x", run }),
-      resource({ uri: "test://x", name: "x", mimeType, read: run }),
-    ],
-    observer: { fault: ({ error }) => reported.push(String(error)) },
-  });
-  await using client = await connectTest(server, { era: "modern", transport: "memory" });
-  const ask = (method: string, params: Record<string, unknown>, key: string) =>
-    client.request(method, params).then((result) => result, (error) => {
-      codes.push([error.code, error.message, Object.keys(error.data ?? {})]);
-    }).then((result) => key && result?.[key]);
-  const answer = {
-    tool: await client.request("tools/call", { name: "x" }).then(
-      ({ content, structuredContent }) => ({
-        content,
-        ...(structuredContent === undefined ? {} : { structuredContent }),
-      }),
-      (error) => void codes.push([error.code, error.message, Object.keys(error.data ?? {})]),
-    ),
-    resource: await ask("resources/read", { uri: "test://x" }, "contents"),
-    prompt: await ask("prompts/get", { name: "x" }, "messages"),
-  };
-  await server.close();
-  return { ...answer, reported, codes };
-}
 
 const view = (Type: new (buffer: ArrayBuffer, at: number, length: number) => ArrayBufferView, unit = 1) => {
   const buffer = new ArrayBuffer(32);
@@ -76,8 +31,12 @@ for (
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.resource, [{ uri: "test://x", mimeType, blob: base64 }]);
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.reported, []);
-    assertEquals((await send(make, "font/ttf")).resource, [{ uri: "test://x", mimeType: "font/ttf", blob: base64 }]);
+    assertEquals(answer.told, []);
+    assertEquals((await send(make, { mimeType: "font/ttf" })).resource, [{
+      uri: "test://x",
+      mimeType: "font/ttf",
+      blob: base64,
+    }]);
   });
 }
 
@@ -89,7 +48,7 @@ Deno.test("encoders: the type of a blob decides whether it becomes an image, aud
       ["font/ttf", { type: "resource", resource: { uri: "result:bytes", mimeType: "font/ttf", blob: base64 } }],
     ] as const
   ) {
-    const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
+    const answer = await send(() => new Blob([bytes], { type }), { mimeType: "text/x-other" });
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
     assertEquals(
@@ -167,8 +126,8 @@ const internal = [-32603, sentence(), ["errorId"]];
 
 for (const [name, [make, ...names]] of Object.entries(REFUSED)) {
   Deno.test(`encoders: ${name} is refused with the name of its type and a remedy`, async () => {
-    const { reported, codes, ...answer } = await send(make);
-    assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
+    const { told: reported, codes, ...answer } = await send(make);
+    assertEquals(answer, { tool: {}, resource: undefined, prompt: undefined });
     assertEquals(codes, [internal, internal, internal], "the client got more than an error id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
       assertEquals(reported[i], sentence(place, ...names));
@@ -191,7 +150,7 @@ for (const [name, [make, ...names]] of Object.entries(NESTED)) {
         ]),
     ];
     for (const [wrap, at] of places) {
-      const { reported, codes } = await send(() => wrap(make()));
+      const { told: reported, codes } = await send(() => wrap(make()));
       assertEquals(codes[0], internal, at);
       assertEquals(reported[0], sentence('tool "x"', at, ...names));
     }
@@ -199,12 +158,12 @@ for (const [name, [make, ...names]] of Object.entries(NESTED)) {
 }
 
 Deno.test("encoders: a circular value is refused with its path", async () => {
-  const { reported, codes } = await send(loop);
+  const { told: reported, codes } = await send(loop);
   assertEquals(codes[0], internal);
   assertEquals(reported[0], sentence('tool "x"', "b[0].value"));
   const shared = { id: 1 };
   assertEquals(
-    (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,
+    (await send(() => ({ a: shared, b: [shared, {}] }))).told.length,
     1,
     "only the prompt refuses the value",
   );

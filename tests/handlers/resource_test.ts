@@ -35,23 +35,7 @@ async function listPages(server: Server, method = "resources/list"): Promise<str
 }
 
 Deno.test("a fixed resource is listed with its fields, and without unset fields", async () => {
-  const server = serve(
-    resource({
-      uri: "config://app",
-      name: "config",
-      title: "Configuration",
-      description: "How the app is set up",
-      mimeType: "application/toml",
-      size: 12,
-      icons: [{ src: "https://example.com/a.png" }],
-      annotations: { priority: 1 },
-      _meta: { "example.com/a": 1 },
-      read: () => "",
-    }),
-    resource({ uri: "config://bare", name: "bare", read: () => "" }),
-  );
-  const { resources, ttlMs, cacheScope, nextCursor } = await call(server, "resources/list");
-  assertEquals(resources, [{
+  const listed = {
     uri: "config://app",
     name: "config",
     title: "Configuration",
@@ -61,7 +45,11 @@ Deno.test("a fixed resource is listed with its fields, and without unset fields"
     icons: [{ src: "https://example.com/a.png" }],
     annotations: { priority: 1 },
     _meta: { "example.com/a": 1 },
-  }, { uri: "config://bare", name: "bare" }]);
+  };
+  const bare = { uri: "config://bare", name: "bare" };
+  const server = serve(...[listed, bare].map((each) => resource({ ...each, read: () => "" })));
+  const { resources, ttlMs, cacheScope, nextCursor } = await call(server, "resources/list");
+  assertEquals(resources, [listed, bare]);
   assertEquals([ttlMs, cacheScope, nextCursor], [0, "public", undefined]);
 });
 
@@ -75,56 +63,33 @@ Deno.test("a server with a resource declares the capability, and responds to res
 
 const bytes = new Uint8Array([0, 255, 16]);
 const uri = "data://it";
-const returns: readonly {
-  readonly what: string;
-  readonly value: string | object;
-  readonly mimeType?: string;
-  readonly contents: readonly object[];
-}[] = [
-  { what: "a string", value: "hi", contents: [{ uri, mimeType: "text/plain", text: "hi" }] },
-  { what: "an empty string", value: "", contents: [{ uri, mimeType: "text/plain", text: "" }] },
-  {
-    what: "a string, with a media type",
-    value: "# hi",
-    mimeType: "text/markdown",
-    contents: [{ uri, mimeType: "text/markdown", text: "# hi" }],
-  },
-  { what: "bytes", value: bytes, contents: [{ uri, mimeType: "application/octet-stream", blob: "AP8Q" }] },
-  {
-    what: "bytes, with a media type",
-    value: bytes,
-    mimeType: "image/png",
-    contents: [{ uri, mimeType: "image/png", blob: "AP8Q" }],
-  },
-  { what: "a buffer", value: bytes.buffer, contents: [{ uri, mimeType: "application/octet-stream", blob: "AP8Q" }] },
-  { what: "an object", value: { a: [1] }, contents: [{ uri, mimeType: "application/json", text: '{"a":[1]}' }] },
-  {
-    what: "an object with a uri and no contents",
-    value: { uri: "x:y" },
-    contents: [{ uri, mimeType: "application/json", text: '{"uri":"x:y"}' }],
-  },
-  { what: "an empty array", value: [], contents: [{ uri, mimeType: "application/json", text: "[]" }] },
-  { what: "an array of data", value: [1], contents: [{ uri, mimeType: "application/json", text: "[1]" }] },
-  {
-    what: "contents",
-    value: { uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } },
-    mimeType: "text/y",
-    contents: [{ uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } }],
-  },
-  {
-    what: "several contents",
-    value: [{ uri: "data://1", text: "hi" }, { uri: "data://2", blob: "AP8Q" }],
-    contents: [
-      { uri: "data://1", text: "hi", mimeType: "text/plain" },
-      { uri: "data://2", blob: "AP8Q", mimeType: "application/octet-stream" },
-    ],
-  },
+const full = { uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } };
+const returns: readonly (readonly [what: string, value: string | object, contents: object, mimeType?: string])[] = [
+  ["a string", "hi", { uri, mimeType: "text/plain", text: "hi" }],
+  ["an empty string", "", { uri, mimeType: "text/plain", text: "" }],
+  ["a string, with a media type", "# hi", { uri, mimeType: "text/markdown", text: "# hi" }, "text/markdown"],
+  ["bytes", bytes, { uri, mimeType: "application/octet-stream", blob: "AP8Q" }],
+  ["bytes, with a media type", bytes, { uri, mimeType: "image/png", blob: "AP8Q" }, "image/png"],
+  ["a buffer", bytes.buffer, { uri, mimeType: "application/octet-stream", blob: "AP8Q" }],
+  ["an object", { a: [1] }, { uri, mimeType: "application/json", text: '{"a":[1]}' }],
+  ["an object with a uri and no contents", { uri: "x:y" }, {
+    uri,
+    mimeType: "application/json",
+    text: '{"uri":"x:y"}',
+  }],
+  ["an empty array", [], { uri, mimeType: "application/json", text: "[]" }],
+  ["an array of data", [1], { uri, mimeType: "application/json", text: "[1]" }],
+  ["contents", full, full, "text/y"],
+  ["several contents", [{ uri: "data://1", text: "hi" }, { uri: "data://2", blob: "AP8Q" }], [
+    { uri: "data://1", text: "hi", mimeType: "text/plain" },
+    { uri: "data://2", blob: "AP8Q", mimeType: "application/octet-stream" },
+  ]],
 ];
 
-for (const { what, value, mimeType, contents } of returns) {
+for (const [what, value, contents, mimeType] of returns) {
   Deno.test(`a resource can return ${what}`, async () => {
     const server = serve(resource({ uri, name: "it", mimeType, read: () => Promise.resolve(value) }));
-    assertEquals((await read(server, uri)).contents, contents);
+    assertEquals((await read(server, uri)).contents, [contents].flat());
   });
 }
 
@@ -150,21 +115,15 @@ Deno.test("an unknown resource is not found, and a uri that is not a string is r
 });
 
 Deno.test("read gets a template's decoded variables, and only the list of templates contains the template", async () => {
+  const fields = { name: "repo", mimeType: "text/plain", annotations: { audience: ["user"] } } as const;
   const server = serve(resource({
     uri: "repo://{owner}/{name}{?ref}",
-    name: "repo",
-    mimeType: "text/plain",
-    annotations: { audience: ["user"] },
+    ...fields,
     read: ({ owner, name, ref }) => [owner, name, ref ?? "none"].join("|"),
   }));
   assertEquals((await call(server, "resources/list")).resources, []);
   const { resourceTemplates, cacheScope } = await call(server, "resources/templates/list");
-  assertEquals(resourceTemplates, [{
-    uriTemplate: "repo://{owner}/{name}{?ref}",
-    name: "repo",
-    mimeType: "text/plain",
-    annotations: { audience: ["user"] },
-  }]);
+  assertEquals(resourceTemplates, [{ uriTemplate: "repo://{owner}/{name}{?ref}", ...fields }]);
   assertEquals(cacheScope, "public");
   assertEquals((await read(server, "repo://ada/an%20engine?ref=v1")).contents[0].text, "ada|an engine|v1");
   assertEquals((await read(server, "repo://ada/engine")).contents[0].text, "ada|engine|none");

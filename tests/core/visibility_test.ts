@@ -55,6 +55,22 @@ function make(random: Random, at: number, isHidden: boolean): Handler {
 
 const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
 
+/** Handlers of both servers. With them, every feature has a handler, and lists depend on the caller. */
+const BASE: readonly Handler[] = [
+  tool({ name: "base", run: () => "", allow: () => true }),
+  prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
+  resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
+  resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
+];
+
+/** Returns random handlers. If `hides` is set, `allow` hides those that count as hidden. */
+function makeAll(random: Random, hides: boolean): readonly Made[] {
+  return Array.from({ length: 8 }, (_, at) => {
+    const isHidden = random.below(2) === 0;
+    return { isHidden, handler: make(random, at, isHidden && hides) };
+  });
+}
+
 /** Returns the content of a result or an error, without parts that differ between runs. */
 async function outcomeOf(asked: Promise<unknown>): Promise<string> {
   const text = (value: unknown) => JSON.stringify(value, (key, value) => key === "nextCursor" ? value.length : value);
@@ -130,17 +146,7 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`for a caller from which a handler is hidden, the handler does not exist (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
-        const made = Array.from({ length: 8 }, (_, at): Made => {
-          const isHidden = random.below(2) === 0;
-          return { isHidden, handler: make(random, at, isHidden) };
-        });
-        // On both servers, every feature has a handler, and lists depend on the caller.
-        const base = [
-          tool({ name: "base", run: () => "", allow: () => true }),
-          prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
-          resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
-          resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
-        ];
+        const made = makeAll(random, true);
         const options = {
           name: "seen",
           version: "1.0.0",
@@ -152,7 +158,7 @@ for (const era of ["modern", "legacy"] as const) {
         for (const handlers of [made, made.filter(isSeen)]) {
           await using server = createServer({
             ...options,
-            handlers: [...base, ...handlers.map(({ handler }) => handler)],
+            handlers: [...BASE, ...handlers.map(({ handler }) => handler)],
           });
           await using client = await enter(server, "bob", { era, way });
           if (handlers === made) {
@@ -162,11 +168,7 @@ for (const era of ["modern", "legacy"] as const) {
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
             for (const { handler } of tools) assert(all.join().includes(`"${handler[INTERNALS].key}"`));
           }
-          observed.push(
-            handlers === made
-              ? await observe(server, client, made, () => true)
-              : await observe(server, client, made, isSeen),
-          );
+          observed.push(await observe(server, client, made, handlers === made ? () => true : isSeen));
         }
         assertEquals(observed[0], observed[1], `seed ${seed}`);
       }
@@ -183,10 +185,7 @@ for (const era of ["modern", "legacy"] as const) {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         // Here, hidden handlers are the other tenant's handlers, and `allow` hides no handlers.
-        const made = Array.from({ length: 8 }, (_, at): Made => {
-          const isHidden = random.below(2) === 0;
-          return { isHidden, handler: make(random, at, false) };
-        });
+        const made = makeAll(random, false);
         const own = made.filter(({ isHidden }) => !isHidden);
         const observed: unknown[] = [];
         for (const others of [made, own]) {
@@ -197,10 +196,7 @@ for (const era of ["modern", "legacy"] as const) {
             limits: testLimits({ calls: { pageItems: 2 } }),
             secret: "a secret of at least thirty-two characters",
             handlers: ({ tenant }) => [
-              tool({ name: "base", run: () => "", allow: () => true }),
-              prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
-              resource({ uri: "base:/1", name: "base", allow: () => true, read: () => "" }),
-              resource({ uri: "base://{x}", name: "base", allow: () => true, list: () => [], read: () => "" }),
+              ...BASE,
               ...(tenant === TENANTS[0] ? own : others).map(({ handler }) => handler),
             ],
           });

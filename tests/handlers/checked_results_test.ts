@@ -27,27 +27,14 @@ async function run(give: () => unknown) {
 }
 
 const wrong: Record<string, readonly [content: unknown, ...names: readonly string[]]> = {
-  "an embedded resource without text or blob": [
-    { type: "resource", resource: { uri } },
-  ],
-  "an embedded resource whose text is not a string": [
-    { type: "resource", resource: { uri, text: 1 } },
-  ],
-  "a priority above 1": [
-    { ...text, annotations: { priority: 1.1 } },
-    "1.1",
-  ],
+  "an embedded resource without text or blob": [{ type: "resource", resource: { uri } }],
+  "an embedded resource whose text is not a string": [{ type: "resource", resource: { uri, text: 1 } }],
+  "a priority above 1": [{ ...text, annotations: { priority: 1.1 } }, "1.1"],
   "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "-0.1"],
   "a priority that is not a number": [{ ...text, annotations: { priority: "high" } }, '"high"'],
   "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "NaN"],
-  "an unknown audience": [
-    { ...text, annotations: { audience: ["user", "admin"] } },
-    '["user","admin"]',
-  ],
-  "an audience that is not a list": [
-    { ...text, annotations: { audience: "user" } },
-    '"user"',
-  ],
+  "an unknown audience": [{ ...text, annotations: { audience: ["user", "admin"] } }, '["user","admin"]'],
+  "an audience that is not a list": [{ ...text, annotations: { audience: "user" } }, '"user"'],
 };
 
 for (const [name, [content, ...names]] of Object.entries(wrong)) {

@@ -24,14 +24,24 @@ const review = prompt({
 behaviour("a prompt's input can be a shape with z.coerce", async (connect) => {
   const count = prompt({
     name: "count",
-    input: { n: z.coerce.number().min(5), yes: z.coerce.boolean().optional(), text: z.string() },
-    run: ({ n, text }) => `${n + 1} ${text}`,
+    input: {
+      n: z.coerce.number().min(5),
+      yes: z.coerce.boolean().optional(),
+      text: z.string(),
+      "~": z.coerce.number().default(2),
+    },
+    run: ({ n, yes, text, "~": more }) => `${n + 1} ${yes} ${text} ${more}`,
   });
   const { client } = await connect({ handlers: [count] });
-  const { messages } = await client.getPrompt("count", { n: "6", text: "a" });
-  assertEquals(Object(messages[0].content).text, "7 a");
-  const make = () => prompt({ name: "p", input: { n: z.number() }, run: () => "" });
-  assertThrows(make, TypeError, sentence('prompt "p"', '"n"', "number"));
+  const ask = async (args: Record<string, string>) =>
+    Object((await client.getPrompt("count", args)).messages[0].content).text;
+  assertEquals(await ask({ n: "6", text: "a" }), "7 undefined a 2");
+  assertEquals(await ask({ n: "6", text: "a", yes: "yes", "~": "3" }), "7 true a 3");
+  await assertRejects(() => ask({ n: "4", text: "a" }), Error, "n: Too small");
+  for (const [part, type] of [[z.number(), "number"], [z.boolean().optional(), "boolean"]] as const) {
+    const make = () => prompt({ name: "p", input: { n: part }, run: () => "" });
+    assertThrows(make, TypeError, sentence('prompt "p"', '"n"', type));
+  }
 });
 
 Deno.test("a prompt is listed with its arguments, and without unset fields", async () => {

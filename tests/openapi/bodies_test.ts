@@ -1,11 +1,9 @@
 // Tests of the bodies that operations send.
 import { assert, assertEquals } from "@std/assert";
 import { sentence } from "../support/messages.ts";
-import { type Received, toDocument, withEcho } from "./echo.ts";
+import { post, type Received, ref, toDocument, withEcho } from "./echo.ts";
 
-const toBody = (type: string, schema?: object, more: object = {}) => {
-  return { method: "post", requestBody: { content: { [type]: { schema, ...more } } } };
-};
+const toBody = (type: string, schema?: object, more: object = {}) => post(schema, type, more);
 const toBytes = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 const toForm = ({ body, headers }: Received) =>
   new Response(toBytes(body), { headers: { "content-type": headers["content-type"] } }).formData();
@@ -169,7 +167,7 @@ Deno.test("with flatten, the fields of a body are arguments, unless names clash"
   const requestBody = (schema: object) => ({ required: true, content: { "application/json": { schema } } });
   const query = (name: string) => [{ name, in: "query", schema: { type: "string" } }];
   const document = toDocument({
-    flat: { method: "post", requestBody: requestBody({ $ref: "#/components/schemas/Pet" }), parameters: query("q") },
+    flat: { method: "post", requestBody: requestBody(ref("Pet")), parameters: query("q") },
     clash: { method: "post", requestBody: requestBody(pet), parameters: query("name") },
     open: { method: "post", requestBody: requestBody({ ...pet, additionalProperties: true }) },
     odd: { method: "post", requestBody: requestBody({ type: "object", properties: { "a b": {} } }) },
@@ -234,13 +232,10 @@ Deno.test("the form fields of version 2.0 keep their enums, items and limits", a
 Deno.test("hostile: a media type that no header can contain is not sent", async () => {
   const file = { type: "string", format: "binary" };
   const document = toDocument({
-    any: { method: "post", requestBody: { content: { "image/*": { schema: file } } } },
-    form: {
-      method: "post",
-      requestBody: { content: { "multipart/form-data": { schema: { properties: { file } } } } },
-    },
+    any: toBody("image/*", file),
+    form: toBody("multipart/form-data", { properties: { file } }),
     odd: { method: "post", requestBody: { content: { "text/é€": { schema: { type: "string" } }, "text/x": {} } } },
-    line: { method: "post", requestBody: { content: { "text/plain;a=\r\nx: y": { schema: { type: "string" } } } } },
+    line: toBody("text/plain;a=\r\nx: y", { type: "string" }),
   });
   await withEcho(document, {}, async ({ api, call, send }) => {
     for (const type of ["image/€", "a\r\nx-other: y", "a/b\r\nx-other: y", "\0/a", "image/png x", "é/x"]) {
@@ -264,36 +259,32 @@ Deno.test("every way to describe a file makes a file", async () => {
     plain,
     nullable: { anyOf: [plain, { type: "null" }] },
     types: { type: ["string", "null"], contentMediaType: "application/pdf" },
-    choice: { oneOf: [{ type: "null" }, { $ref: "#/components/schemas/Upload" }] },
-    inherited: { allOf: [{ $ref: "#/components/schemas/Upload" }, { description: "The logo" }] },
-    deep: { allOf: [{ allOf: [{ $ref: "#/components/schemas/Alias" }] }] },
+    choice: { oneOf: [{ type: "null" }, ref("Upload")] },
+    inherited: { allOf: [ref("Upload"), { description: "The logo" }] },
+    deep: { allOf: [{ allOf: [ref("Alias")] }] },
     untyped: { contentMediaType: "application/octet-stream" },
   };
   const lists: Readonly<Record<string, unknown>> = {
-    list: { type: "array", items: { $ref: "#/components/schemas/Alias" } },
+    list: { type: "array", items: ref("Alias") },
     optional: { anyOf: [{ type: "array", items: plain }, { type: "null" }] },
   };
   // These are texts: encoded bytes, and strings without a media type.
   const texts = { encoded: { ...plain, contentEncoding: "base64" }, text: { type: "string" } };
   const schemas = {
     Upload: { type: "string", format: "binary" },
-    Alias: { $ref: "#/components/schemas/Upload" },
+    Alias: ref("Upload"),
     Named: { type: "object", properties: { text: texts.text }, required: ["text"] },
     Whole: {
       allOf: [
-        { $ref: "#/components/schemas/Named" },
+        ref("Named"),
         { oneOf: [{ properties: { ...files, ...lists } }, { properties: { encoded: texts.encoded } }] },
       ],
     },
   };
-  const form = { content: { "multipart/form-data": { schema: { properties: { ...files, ...lists, ...texts } } } } };
-  const whole = { content: { "multipart/form-data": { schema: { $ref: "#/components/schemas/Whole" } } } };
   const document = toDocument({
-    form: { method: "post", requestBody: form },
-    whole: { method: "post", requestBody: whole },
-  }, {
-    components: { schemas },
-  });
+    form: toBody("multipart/form-data", { properties: { ...files, ...lists, ...texts } }),
+    whole: toBody("multipart/form-data", ref("Whole")),
+  }, { components: { schemas } });
   await withEcho(document, {}, async ({ send, call }) => {
     for (const name of ["form", "whole"]) {
       const names = Object.keys(files);
@@ -320,7 +311,7 @@ Deno.test("every way to describe a file makes a file", async () => {
 });
 
 Deno.test("a body that is a file by its parts is sent as bytes", async () => {
-  const image = { allOf: [{ $ref: "#/components/schemas/Image" }] };
+  const image = { allOf: [ref("Image")] };
   const schemas = { Image: { type: "string", contentMediaType: "image/webp" } };
   const document = toDocument({ a: toBody("application/vnd.picture", image) }, { components: { schemas } });
   await withEcho(document, {}, async ({ send }) => {

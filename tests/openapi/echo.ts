@@ -76,6 +76,14 @@ export async function withEcho(
   });
 }
 
+/** A reference to a schema among the components. */
+export const ref = (name: string): { readonly $ref: string } => ({ $ref: `#/components/schemas/${name}` });
+
+/** An operation with a body. */
+export function post(schema?: object, type = "application/json", more: object = {}) {
+  return { method: "post", requestBody: { content: { [type]: { schema, ...more } } } };
+}
+
 /** A document with one operation for each entry. An entry has the parts of an operation, with `path` and `method`. */
 export function toDocument(
   operations: Readonly<

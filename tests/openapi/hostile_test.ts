@@ -7,7 +7,7 @@ import { type Random, random as createRandom } from "../support/random.ts";
 import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { patch } from "../support/patch.ts";
-import { toDocument, withEcho } from "./echo.ts";
+import { post, ref, toDocument, withEcho } from "./echo.ts";
 
 const fetch = () => new Response("ok");
 const read = (document: unknown) => openapi(document as object, { fetch });
@@ -129,11 +129,7 @@ Deno.test("hostile: neither servers nor references of a document cause a request
   });
   const ref = { $ref: "http://169.254.169.254/schema.json" };
   const document = toDocument({
-    a: {
-      servers: [{ url: "http://169.254.169.254" }],
-      method: "post",
-      requestBody: { content: { "application/json": { schema: ref } } },
-    },
+    a: { servers: [{ url: "http://169.254.169.254" }], ...post(ref) },
     b: { method: "post", requestBody: ref },
     c: { parameters: [ref, { $ref: "file:///etc/passwd" }] },
   }, { servers: [{ url: "http://169.254.169.254" }], paths2: ref });
@@ -303,10 +299,7 @@ Deno.test("hostile: no pattern of a document takes a time that grows faster than
     patterns.map((pattern, i) => [`p${i}`, { type: "string", pattern, ...more }] as const);
   const list = async (properties: ReturnType<typeof toSchemas>) => {
     const schema = { type: "object", properties: Object.fromEntries(properties) };
-    const document = toDocument({
-      a: { method: "post", requestBody: { content: { "application/json": { schema } } } },
-    });
-    const api = openapi(document, { fetch });
+    const api = openapi(toDocument({ a: post(schema) }), { fetch });
     await using client = await connectTest(createServer({ name: "s", version: "1.0.0", handlers: [api] }));
     const [{ inputSchema }] = await client.listTools();
     const { body } = Object(inputSchema.properties);
@@ -354,9 +347,6 @@ Deno.test("hostile: parts that many operations share cannot multiply a document"
   const shared = { ...paths(400, { $ref: "#/paths/~1base" }), "/base": base };
   assertThrows(() => read({ openapi: "3.1.0", paths: shared }), TypeError, sentence("300000"));
 });
-
-const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-const post = (schema: object) => ({ method: "post", requestBody: { content: { "application/json": { schema } } } });
 
 Deno.test("hostile: a schema to which the number of ways doubles on each level leaves its operation out", () => {
   const levels = Array.from({ length: 20 }, (_, i) => [`L${i}`, { allOf: [ref(`L${i + 1}`), ref(`L${i + 1}`)] }]);

@@ -6,7 +6,7 @@ import { compareCosts } from "../support/cost.ts";
 import { sentence } from "../support/messages.ts";
 import { testClient } from "../support/test_server.ts";
 import { withApi } from "../ready/api.ts";
-import { toDocument, withEcho } from "./echo.ts";
+import { post as withBody, ref, toDocument, withEcho } from "./echo.ts";
 
 const LARGE = "18014398509481985";
 const body = `{"id":${LARGE},"list":[-${LARGE},1],"price":12345678901234567.5,"huge":1e30,"small":7}`;
@@ -15,14 +15,10 @@ const respond = () => new Response(body, { headers: { "content-type": "applicati
 
 const int64 = { type: "integer", format: "int64" };
 const schemas = {
-  Account: { type: "object", properties: { id: int64, parent: { $ref: "#/components/schemas/Account" } } },
+  Account: { type: "object", properties: { id: int64, parent: ref("Account") } },
   Either: { anyOf: [{ type: "string" }, int64] },
   Maybe: { properties: { id: { anyOf: [int64, { type: "null" }] } } },
 };
-const toBody = (schema: object, type = "application/json") => ({
-  method: "post",
-  requestBody: { content: { [type]: { schema } } },
-});
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
@@ -63,14 +59,14 @@ Deno.test("an argument with 64 bits takes digits as text, and sends them as they
   };
   const document = toDocument({
     get: { path: "/get/{id}", parameters },
-    account: toBody({ $ref: "#/components/schemas/Account" }),
-    all: toBody({
-      allOf: [{ $ref: "#/components/schemas/Account" }, { properties: { more: { additionalProperties: int64 } } }],
+    account: withBody(ref("Account")),
+    all: withBody({
+      allOf: [ref("Account"), { properties: { more: { additionalProperties: int64 } } }],
     }),
-    either: toBody({ $ref: "#/components/schemas/Either" }),
-    maybe: toBody({ $ref: "#/components/schemas/Maybe" }),
-    form: toBody(mixed, "application/x-www-form-urlencoded"),
-    parts: toBody(mixed, "multipart/form-data"),
+    either: withBody(ref("Either")),
+    maybe: withBody(ref("Maybe")),
+    form: withBody(mixed, "application/x-www-form-urlencoded"),
+    parts: withBody(mixed, "multipart/form-data"),
   }, { components: { schemas } });
   for (const flatten of [false, true]) {
     await withEcho(document, { flatten }, async ({ client, send, call }) => {
@@ -111,7 +107,7 @@ Deno.test("hostile: the cost of a deep argument, or of many digits, grows with i
   });
   const FILTER = "#/components/schemas/Filter";
   const Filter = { anyOf: [either("and"), either("or"), { properties: { op: { const: "eq" }, id: int64 } }] };
-  const document = toDocument({ find: toBody({ $ref: FILTER }) }, { components: { schemas: { Filter } } });
+  const document = toDocument({ find: withBody({ $ref: FILTER }) }, { components: { schemas: { Filter } } });
   const handler = openapi(document, { fetch: async (request) => new Response(String((await request.text()).length)) });
   await using client = await testClient({ handlers: [handler] });
   const find = async (body: unknown) => await client.callTool("find", { body });

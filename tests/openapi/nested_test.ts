@@ -4,9 +4,8 @@ import { createServer } from "../../mod.ts";
 import { openapi, type OpenApiOptions, type OperationChange } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
-import { toDocument, withEcho } from "./echo.ts";
+import { post, ref, toDocument, withEcho } from "./echo.ts";
 
-const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const schemas = {
   Owner: { type: "object", required: ["tenant", "name"], properties: { tenant: { type: "string" }, name: {} } },
   Base: { type: "object", properties: { owner: ref("Owner") } },
@@ -14,10 +13,7 @@ const schemas = {
   Free: { type: "object" },
   Node: { type: "object", properties: { next: ref("Node"), tenant: { type: "string" } } },
 };
-const toBody = (name: string, type = "application/json") => ({
-  method: "post",
-  requestBody: { content: { [type]: { schema: ref(name) } } },
-});
+const toBody = (name: string, type?: string) => post(ref(name), type);
 const filter = {
   name: "filter",
   in: "query",
@@ -87,10 +83,8 @@ Deno.test("transform fixes a member of a body, which clients neither see nor set
 
 Deno.test("hostile: no spelling of a member sets a fixed member of an object, in any style", async () => {
   const schema = { type: "object", properties: { options: ref("Owner"), tenant: {} } };
-  const toForm = (type: string) => ({
-    method: "post",
-    requestBody: { content: { [type]: { schema, encoding: { options: { style: "deepObject", explode: true } } } } },
-  });
+  const toForm = (type: string) =>
+    post(schema, type, { encoding: { options: { style: "deepObject", explode: true } } });
   const toParameter = (place: string, style: string) => ({
     path: place === "path" ? `/${style}{filter}` : `/${place}${style}`,
     parameters: [{ name: "filter", in: place, required: true, style, explode: true, schema: ref("Free") }],
@@ -173,8 +167,7 @@ Deno.test("a member of a body that a security scheme sends is hidden, unless it 
   const schema = { type: "object", required: ["needed"], properties };
   const key = (name: string) => ({ type: "apiKey", in: "header", name });
   const security = { security: [{ token: [], account: [], plain: [] }] };
-  const content = { "application/json": { schema } };
-  const document = toDocument({ a: { ...security, method: "post", requestBody: { content } } }, {
+  const document = toDocument({ a: { ...security, ...post(schema) } }, {
     components: {
       // The name of a scheme can be a common word.
       securitySchemes: { token: key("X-Api-Token"), account: key("X-Account"), plain: key("token") },
@@ -199,8 +192,7 @@ Deno.test("a member of a body that a security scheme sends is hidden, unless it 
 Deno.test("a fixed member can have any value that one of its schemas allows", async () => {
   const kind = (name: string) => ({ properties: { kind: { const: name } } });
   const schema = { type: "object", anyOf: [kind("a"), kind("b")] };
-  const content = { "application/json": { schema } };
-  const document = toDocument({ a: { method: "post", requestBody: { content } } });
+  const document = toDocument({ a: post(schema) });
   await withEcho(document, { transform: { a: fix("body.kind", "b") } }, async ({ send }) => {
     assertEquals((await send("a", { body: {} })).body, '{"kind":"b"}');
   });
@@ -285,10 +277,7 @@ Deno.test("no other object brings a fixed member, and no member of a header adds
   ];
   const form = { properties: { filter: schema, extra: schema } };
   const styles = { filter: { style: "form", explode: true }, extra: { style: "form", explode: true } };
-  const toOperation = (type: string) => ({
-    method: "post",
-    requestBody: { content: { [type]: { schema: form, encoding: styles } } },
-  });
+  const toOperation = (type: string) => post(form, type, { encoding: styles });
   const document = toDocument({
     a: { parameters },
     b: toOperation("application/x-www-form-urlencoded"),

@@ -6,10 +6,9 @@ import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { testServer } from "../support/test_server.ts";
-import { toDocument, withEcho } from "./echo.ts";
+import { post, ref, toDocument, withEcho } from "./echo.ts";
 
 const fetch = (request: Request) => Response.json({ url: request.url });
-const toBody = (schema: object) => ({ method: "post", requestBody: { content: { "application/json": { schema } } } });
 
 /** Returns the listed tools of a document. */
 async function listTools(document: object, options: object = {}) {
@@ -33,17 +32,17 @@ async function tryBody(document: object, valid: readonly unknown[], invalid: rea
 
 Deno.test("a recursive schema is closed, and each tool has only the definitions that it needs", async () => {
   const schemas = {
-    Tree: { type: "object", properties: { children: { type: "array", items: { $ref: "#/components/schemas/Tree" } } } },
+    Tree: { type: "object", properties: { children: { type: "array", items: ref("Tree") } } },
     Other: { type: "string" },
     "Strange name/with ~tilde": { type: "integer" },
     "Strange_name_with_tilde": { type: "boolean" },
   };
   const document = toDocument({
-    a: toBody({ $ref: "#/components/schemas/Tree" }),
-    b: toBody({
+    a: post(ref("Tree")),
+    b: post({
       properties: {
         one: { $ref: "#/components/schemas/Strange%20name~1with%20~0tilde" },
-        two: { $ref: "#/components/schemas/Strange_name_with_tilde" },
+        two: ref("Strange_name_with_tilde"),
       },
     }),
   }, { components: { schemas } });
@@ -59,17 +58,17 @@ Deno.test("inheritance in both directions is served: a base lists its variants, 
       type: "object",
       required: ["kind"],
       properties: { kind: { type: "string" } },
-      oneOf: [{ $ref: "#/components/schemas/Cat" }, { $ref: "#/components/schemas/Dog" }],
+      oneOf: [ref("Cat"), ref("Dog")],
       discriminator: { propertyName: "kind", mapping: { cat: "#/components/schemas/Cat" } },
     },
     Cat: {
-      allOf: [{ $ref: "#/components/schemas/Pet" }, { type: "object", required: ["lives"], properties: { lives: {} } }],
+      allOf: [ref("Pet"), { type: "object", required: ["lives"], properties: { lives: {} } }],
     },
     Dog: {
-      allOf: [{ $ref: "#/components/schemas/Pet" }, { type: "object", required: ["bark"], properties: { bark: {} } }],
+      allOf: [ref("Pet"), { type: "object", required: ["bark"], properties: { bark: {} } }],
     },
   };
-  const document = toDocument({ a: toBody({ $ref: "#/components/schemas/Pet" }) }, { components: { schemas } });
+  const document = toDocument({ a: post(ref("Pet")) }, { components: { schemas } });
   const schema = await tryBody(document, [{ kind: "cat", lives: 9 }, { kind: "dog", bark: true }], [{ lives: 9 }, {
     kind: "cat",
   }]);
@@ -78,27 +77,27 @@ Deno.test("inheritance in both directions is served: a base lists its variants, 
 
 for (
   const [name, loop] of Object.entries({
-    "itself in allOf": { A: { allOf: [{ $ref: "#/components/schemas/A" }, { type: "object" }] } },
-    "itself in anyOf": { A: { anyOf: [{ $ref: "#/components/schemas/A" }, { type: "object" }] } },
+    "itself in allOf": { A: { allOf: [ref("A"), { type: "object" }] } },
+    "itself in anyOf": { A: { anyOf: [ref("A"), { type: "object" }] } },
     "a chain of references": {
-      A: { $ref: "#/components/schemas/B" },
-      B: { $ref: "#/components/schemas/C" },
-      C: { $ref: "#/components/schemas/A" },
+      A: ref("B"),
+      B: ref("C"),
+      C: ref("A"),
     },
-    "not": { A: { not: { $ref: "#/components/schemas/B" } }, B: { not: { $ref: "#/components/schemas/A" } } },
+    "not": { A: { not: ref("B") }, B: { not: ref("A") } },
     "mixed keywords": {
-      A: { allOf: [{ $ref: "#/components/schemas/B" }], anyOf: [{ $ref: "#/components/schemas/C" }] },
-      B: { anyOf: [{ allOf: [{ $ref: "#/components/schemas/A" }] }, { type: "object" }] },
-      C: { allOf: [{ $ref: "#/components/schemas/B" }, { $ref: "#/components/schemas/A" }] },
+      A: { allOf: [ref("B")], anyOf: [ref("C")] },
+      B: { anyOf: [{ allOf: [ref("A")] }, { type: "object" }] },
+      C: { allOf: [ref("B"), ref("A")] },
     },
-    "nothing": { A: { $ref: "#/components/schemas/Missing" } },
+    "nothing": { A: ref("Missing") },
     "a file": { A: { $ref: "./other.yaml#/A" } },
     "a URL": { A: { $ref: "https://example.com/schema.json" } },
     "the document": { A: { $ref: "#" } },
   })
 ) {
   Deno.test(`hostile: a schema that leads to ${name} is served`, async () => {
-    await tryBody(toDocument({ a: toBody({ $ref: "#/components/schemas/A" }) }, { components: { schemas: loop } }), [
+    await tryBody(toDocument({ a: post(ref("A")) }, { components: { schemas: loop } }), [
       {},
     ], []);
   });
@@ -108,7 +107,7 @@ Deno.test("keywords of older versions, and values that no validator takes, are r
   const properties = {
     nullable: { type: "string", nullable: true },
     nullableEnum: { type: "string", nullable: true, enum: ["a", "b", "a"] },
-    nullableRef: { nullable: true, allOf: [{ $ref: "#/components/schemas/S" }] },
+    nullableRef: { nullable: true, allOf: [ref("S")] },
     above: { type: "number", minimum: 1, exclusiveMinimum: true },
     below: { type: "number", maximum: 3, exclusiveMaximum: true },
     notExclusive: { type: "number", minimum: 1, exclusiveMinimum: false },
@@ -125,7 +124,7 @@ Deno.test("keywords of older versions, and values that no validator takes, are r
   };
   const components = { schemas: { S: { type: "string" } } };
   for (const openapi of ["3.0.3", "3.1.0"]) {
-    const document = toDocument({ a: toBody({ type: "object", properties, required: ["$ref", "$ref"] }) }, {
+    const document = toDocument({ a: post({ type: "object", properties, required: ["$ref", "$ref"] }) }, {
       openapi,
       components,
     });
@@ -158,7 +157,7 @@ Deno.test("properties that only responses have are no arguments, and are not req
     type: "object",
     properties: {
       id: { type: "string", readOnly: true },
-      made: { $ref: "#/components/schemas/Made" },
+      made: ref("Made"),
       name: { type: "string" },
       secret: { type: "string", writeOnly: true },
     },
@@ -166,7 +165,7 @@ Deno.test("properties that only responses have are no arguments, and are not req
   };
   const components = { schemas: { Made: { type: "string", readOnly: true } } };
   const document = toDocument({
-    a: { ...toBody(schema), responses: { 200: { content: { "application/json": { schema } } } } },
+    a: { ...post(schema), responses: { 200: { content: { "application/json": { schema } } } } },
   }, { components });
   await tryBody(document, [{ name: "Ada", secret: "s" }], [{ secret: "s" }]);
   const [{ inputSchema, outputSchema }] = await listTools(document, { output: "strict" });
@@ -188,9 +187,9 @@ Deno.test("a schema has at most 32 KB: nearer definitions come first, and the ot
     {},
   );
   const document = toDocument({
-    chain: toBody({ $ref: "#/components/schemas/S0" }),
-    wide: toBody({ properties: wide }),
-    nested: toBody(nested),
+    chain: post(ref("S0")),
+    wide: post({ properties: wide }),
+    nested: post(nested),
   }, { components: { schemas: { ...schemas, S200: { type: "string" } } } });
   const tools = await listTools(document);
   for (const { name, inputSchema } of tools) {
@@ -414,7 +413,7 @@ Deno.test("limits that JSON cannot contain exactly are not listed, and a list al
     tuple: { type: "array", prefixItems: [{ type: "string" }] },
   };
   for (const openapi of ["3.0.3", "3.1.0"]) {
-    const document = { ...toDocument({ a: toBody({ type: "object", properties }) }), openapi };
+    const document = { ...toDocument({ a: post({ type: "object", properties }) }), openapi };
     const [{ inputSchema }] = await listTools(document);
     const text = JSON.stringify(inputSchema);
     assert(!/\d{17}|e\+/.test(text), text);
@@ -438,7 +437,7 @@ Deno.test("a closed object that extends others takes the properties of all its p
     Beside: { ...ref("Base"), properties: { own: {} }, additionalProperties: false },
     Unknown: { allOf: [ref("Gone")], properties: { own: {} }, additionalProperties: false },
   };
-  const document = (name: string) => toDocument({ a: toBody(ref(name)) }, { components: { schemas } });
+  const document = (name: string) => toDocument({ a: post(ref(name)) }, { components: { schemas } });
   await tryBody(
     document("Closed"),
     [{ id: 1 }, { id: 1, note: "x", own: true, a: "x" }, { id: 1, b: "y" }],
@@ -460,7 +459,7 @@ Deno.test("no part requires a property that another part marks as readOnly", asy
     Parts: { allOf: [ref("Strict"), ref("Entity")] },
     Nested: { properties: { item: ref("Parts") } },
   };
-  const document = (name: string) => toDocument({ a: toBody(ref(name)) }, { components: { schemas } });
+  const document = (name: string) => toDocument({ a: post(ref(name)) }, { components: { schemas } });
   await tryBody(document("Sibling"), [{ name: "x" }], [{}]);
   await tryBody(document("Outer"), [{ name: "x" }], [{}]);
   await tryBody(document("Parts"), [{ title: "x" }], [{}]);
@@ -472,13 +471,13 @@ Deno.test("no part requires a property that another part marks as readOnly", asy
 Deno.test("a schema whose name ends like a mark of the library stays a schema of its own", async () => {
   const variant = { type: "object", required: ["kind"], properties: { kind: { type: "string" } } };
   const schemas = {
-    Pet: { ...variant, oneOf: [{ $ref: "#/components/schemas/Cat" }, { $ref: "#/components/schemas/Pet base" }] },
-    Cat: { allOf: [{ $ref: "#/components/schemas/Pet" }, { properties: { meow: { type: "boolean" } } }] },
+    Pet: { ...variant, oneOf: [ref("Cat"), { $ref: "#/components/schemas/Pet base" }] },
+    Cat: { allOf: [ref("Pet"), { properties: { meow: { type: "boolean" } } }] },
     "Pet base": { type: "object", required: ["own"], properties: { own: { type: "integer" } } },
   };
   const body = (name: string) => ({
     method: "post",
-    requestBody: { content: { "application/json": { schema: { $ref: `#/components/schemas/${name}` } } } },
+    requestBody: { content: { "application/json": { schema: ref(name) } } },
   });
   const document = toDocument({ pet: body("Pet"), base: body("Pet base") }, { components: { schemas } });
   await withEcho(document, {}, async ({ call }) => {

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { sentence } from "../support/messages.ts";
-import { toDocument, withEcho } from "./echo.ts";
+import { post, toDocument, withEcho } from "./echo.ts";
 
 const any = { type: "object", additionalProperties: true };
 const text = { type: "string" };
@@ -33,7 +33,6 @@ const VARIANTS = [
 const OTHERS = ["tenants", "tenant_id", "my_tenant", "x[tenant]", "tenan", "tenant-id"];
 
 Deno.test("hostile: a member of an object never names a parameter that is hidden and fixed", async () => {
-  const form = { content: { "application/json": { schema: any } } };
   const document = toDocument({
     query: { parameters: parameters("query") },
     cookie: { parameters: parameters("cookie") },
@@ -44,7 +43,7 @@ Deno.test("hostile: a member of an object never names a parameter that is hidden
       ],
     },
     matrix: { path: "/m{tenant}{extra}", parameters: parameters("path", "matrix") },
-    posted: { method: "post", parameters: parameters("query"), requestBody: form },
+    posted: { ...post(any), parameters: parameters("query") },
   });
   const names = ["query", "cookie", "whole", "matrix", "posted"];
   const transform = Object.fromEntries(names.map((name) => [name, { input: fixed }]));
@@ -116,12 +115,7 @@ Deno.test("hostile: an argument in the query of a path never names a parameter",
 Deno.test("hostile: a member or a further field never names a field of a form", async () => {
   const properties = { role: text, meta: any, note: text };
   const encoding = { meta: { style: "form", explode: true } };
-  const toForm = (type: string) => ({
-    method: "post",
-    requestBody: {
-      content: { [type]: { schema: { type: "object", properties, additionalProperties: true }, encoding } },
-    },
-  });
+  const toForm = (type: string) => post({ type: "object", properties, additionalProperties: true }, type, { encoding });
   const document = toDocument({
     flat: toForm("application/x-www-form-urlencoded"),
     parts: toForm("multipart/form-data"),

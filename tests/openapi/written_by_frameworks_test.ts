@@ -1,11 +1,10 @@
 // Documents in the form that FastAPI, NestJS, Spring and ASP.NET write: their files, forms, nullable values, large
 // integers and query objects.
 import { assert, assertEquals } from "@std/assert";
-import { withEcho } from "./echo.ts";
+import { ref, withEcho } from "./echo.ts";
 import { compareRequest } from "./reader/reader.ts";
 import { tryDocument } from "./try_document.ts";
 
-const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const ok = { "200": { description: "OK" } };
 const nullable = (schema: object) => ({ anyOf: [schema, { type: "null" }] });
 

@@ -180,26 +180,6 @@ function fail(): never {
   throw new Error("not to be called");
 }
 
-Deno.test("input: a prompt's shape can coerce its parts, and a part that does not accept a string is refused", async () => {
-  const input = {
-    count: z.coerce.number().int().max(99),
-    sure: z.coerce.boolean().optional(),
-    "~": z.coerce.number().default(2),
-  };
-  const add = prompt({ name: "add", input, run: ({ count, sure, "~": more }) => `${count + more} ${sure}` });
-  await using client = await testClient({ handlers: [add] });
-  const { messages } = await client.getPrompt("add", { count: "12", sure: "yes" });
-  assertEquals(messages[0].content, { type: "text", text: "14 true" });
-  await assertRejects(() => client.getPrompt("add", { count: "100" }), Error, "count: Too big");
-  for (const part of [z.number(), z.boolean().optional()]) {
-    assertThrows(
-      () => prompt({ name: "p", input: { part }, run: () => "" }),
-      TypeError,
-      sentence('prompt "p"', '"part"'),
-    );
-  }
-});
-
 Deno.test("input: a prompt can have a shape", async () => {
   const hello = prompt({
     name: "hello",

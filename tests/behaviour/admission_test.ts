@@ -58,7 +58,7 @@ behaviour("admit decides on each request, with the facts known at the time of th
 
 Deno.test("admit gets the path parameters, and can refuse a caller of another tenant", async () => {
   const pathSchema = z.object({ tenant: z.string() });
-  const server = createServer({
+  await using server = createServer({
     name: "tenants",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
@@ -86,12 +86,11 @@ Deno.test("admit gets the path parameters, and can refuse a caller of another te
       assertEquals([code, message], [-31403, sentence("no member")]);
     }
   }
-  await server.close();
 });
 
 Deno.test("if admit reads path parameters but the path has none, every request is refused, and the error is reported", async () => {
   const faults: unknown[] = [];
-  const server = createServer({
+  await using server = createServer({
     name: "plain",
     version: "1.0.0",
     handlers: [hello],
@@ -101,7 +100,6 @@ Deno.test("if admit reads path parameters but the path has none, every request i
   await using client = await connectTest(server, { era: "modern" });
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertStringIncludes(String(faults[0]), sentence("TypeError"));
-  await server.close();
 });
 
 behaviour("admit can refuse a session, return a promise, or throw", async (connect, way) => {
@@ -184,8 +182,8 @@ behaviour(
       connection.received.flatMap(({ method, params }) =>
         method === "notifications/message" ? Object(params).data : []
       );
-    const subscription = await client.subscribe({ toolsListChanged: true });
-    const second = await other.subscribe({ toolsListChanged: true });
+    await using subscription = await client.subscribe({ toolsListChanged: true });
+    await using second = await other.subscribe({ toolsListChanged: true });
     server.log.debug("quiet");
     server.log.info({ text: "info" }, { logger: "db" });
     server.log.error("error");
@@ -206,8 +204,6 @@ behaviour(
       const message = client.received.find(({ method }) => method === "notifications/message");
       assertEquals(message?.params, { level: "info", logger: "db", data: { text: "info" } });
     }
-    await subscription.close();
-    await second.close();
   },
   { perInstance: "log" },
 );

@@ -782,7 +782,7 @@ behaviour("a cancelled call stops waiting for its answer", async (connect) => {
 
 Deno.test("the state of a question expires", async () => {
   const clock = fakeClock();
-  const server = createServer({
+  await using server = createServer({
     name: "s",
     version: "1",
     handlers: [order],
@@ -798,7 +798,6 @@ Deno.test("the state of a question expires", async () => {
   const error = await assertRejects(() => client.request("tools/call", again), McpError);
   assertEquals(error.code, -32602);
   assertEquals(error.message, sentence("requestState", "calls.stateMs"));
-  await server.close();
 });
 
 Deno.test("instances that share a secret can continue each other's calls, even after the secret was rotated", async () => {
@@ -830,10 +829,9 @@ Deno.test("the client cannot read the state of a question", async () => {
       return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
     },
   });
-  const server = createServer({ name: "s", version: "1", handlers: [secretive] });
+  await using server = createServer({ name: "s", version: "1", handlers: [secretive] });
   await using client = await connectTo(server, { capabilities: { elicitation: {} } });
   const { requestState } = await client.callTool("secretive", {}, { rounds: false });
   const text = String(requestState).replaceAll("-", "+").replaceAll("_", "/");
   assert(!atob(text.padEnd(Math.ceil(text.length / 4) * 4, "=")).includes("hunter2"));
-  await server.close();
 });

@@ -67,7 +67,7 @@ behaviour("a handler that blocks the event loop for more than 50 ms is reported 
 Deno.test("until they unsubscribe, listeners are notified when a handler starts and when a handler blocks the event loop", async () => {
   const clock = movable();
   const slow = tool({ name: "slow", run: () => clock.block(51) });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [slow], clock });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [slow], clock });
   const seen: unknown[] = [];
   const [endpoint] = listEndpoints(server);
   const stop = endpoint.develop({ start: () => seen.push("start"), block: (ms) => seen.push(ms) });
@@ -79,7 +79,6 @@ Deno.test("until they unsubscribe, listeners are notified when a handler starts 
     await connected.callTool("slow");
   });
   assertEquals(seen, ["start", 51, "start", 51]);
-  await server.close();
 });
 
 const lost = () => Promise.reject(new Error("lost"));
@@ -112,8 +111,7 @@ behaviour(
 
 Deno.test("the value of an awaited promise is sent", async () => {
   const fine = tool({ name: "fine", run: async () => ({ a: await Promise.resolve(1), b: {} }) });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [fine] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [fine] });
   await using connected = await connectTest(server);
   assertEquals(textOf(await connected.callTool("fine")), '{"a":1,"b":{}}');
-  await server.close();
 });

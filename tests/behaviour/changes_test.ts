@@ -34,7 +34,7 @@ behaviour("every kind of handler can send change notifications through its conte
       return next();
     }],
   });
-  const subscription = await client.subscribe(FILTER);
+  await using subscription = await client.subscribe(FILTER);
   const calls = [
     () => client.callTool("work"),
     () => client.callTool("idle"),
@@ -56,12 +56,11 @@ behaviour("every kind of handler can send change notifications through its conte
       ["notifications/tools/list_changed", undefined],
     ]);
   }
-  await subscription.close();
 });
 
 behaviour("the server sends a burst of changes as one notification", async (connect) => {
   const { client, server } = await connect({ handlers: [...everywhere, fenced] });
-  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["note://1", FENCE] });
+  await using subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["note://1", FENCE] });
   const { listChanged } = server;
   for (let i = 0; i < 5; i++) {
     listChanged("tools");
@@ -78,7 +77,6 @@ behaviour("the server sends a burst of changes as one notification", async (conn
     "notifications/resources/updated",
     "notifications/tools/list_changed",
   ]);
-  await subscription.close();
 }, { perInstance: "later" });
 
 behaviour(
@@ -86,7 +84,7 @@ behaviour(
   async (connect) => {
     const [work] = everywhere;
     const { client, server } = await connect({ handlers: [work] });
-    const subscription = await client.subscribe(LISTS);
+    await using subscription = await client.subscribe(LISTS);
     server.listChanged("prompts");
     server.listChanged("resources");
     server.handlers.remove(work);
@@ -96,7 +94,6 @@ behaviour(
       "notifications/tools/list_changed",
       "notifications/tools/list_changed",
     ]);
-    await subscription.close();
   },
 );
 
@@ -136,7 +133,7 @@ behaviour(
         return [code, message];
       }));
     const before = await refusals();
-    const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["x://late"] });
+    await using subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["x://late"] });
     for (const list of ["tools", "resources", "prompts"] as const) server.listChanged(list);
     await subscription.take(3);
     server.handlers.add(...added);
@@ -150,24 +147,22 @@ behaviour(
     server.handlers.remove(...added);
     assertEquals(await client.listTools(), []);
     assertEquals(await (await join()).listPrompts(), []);
-    await subscription.close();
   },
 );
 
 behaviour("a declared list is not announced with listChanged: false", async (connect) => {
   const { client, server } = await connect({ capabilities: { tools: true, listChanged: false } });
-  const subscription = await client.subscribe(LISTS);
+  await using subscription = await client.subscribe(LISTS);
   server.handlers.add(everywhere[0]);
   server.listChanged("tools");
   await client.listTools();
   assertEquals(subscription.received, []);
-  await subscription.close();
 });
 
 behaviour("listChanged notifies clients whatever `allow` returns for the handlers", async (connect) => {
   const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
   const { client, server } = await connect({ handlers: [everywhere[0], hidden, fenced] });
-  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: [FENCE] });
+  await using subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: [FENCE] });
   server.handlers.remove(hidden);
   await fence(server, subscription);
   assertEquals(withoutFences(subscription), []);
@@ -175,7 +170,6 @@ behaviour("listChanged notifies clients whatever `allow` returns for the handler
   server.listChanged("tools");
   await fence(server, subscription);
   assertEquals(withoutFences(subscription).length, 1);
-  await subscription.close();
 });
 
 behaviour("listChanged with `to` notifies only the callers that `to` selects", async (connect) => {

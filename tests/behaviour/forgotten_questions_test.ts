@@ -257,12 +257,11 @@ Deno.test("a tool that runs as a task is reported if it does not await its quest
       return "done";
     },
   });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [tasks(), press] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [tasks(), press] });
   await using connected = await connectTest(server, { ...client, extensions: [taskClient()] });
   assertEquals(await collectWarnings(() => connected.callTool("press")), [
     sentence('ctx.elicit("sure")', 'tools/call "press"'),
   ]);
-  await server.close();
 });
 
 behaviour("outside of development, the observer gets an error for each question that is not awaited", async (join) => {
@@ -290,10 +289,9 @@ Deno.test("the observer gets the method and the handler of a question that is no
   const observer = {
     fault: ({ error, method, subject }: FaultEvent) => void faults.push([method, subject, String(error)]),
   };
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [wrapping, ...forgetting], observer });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [wrapping, ...forgetting], observer });
   await using connected = await connect(server, client);
   await connected.callTool("void");
   await until(() => faults.length > 0, "the report");
   assertEquals(faults, [["tools/call", "void", sentence("Error: ", 'ctx.elicit("sure")', 'tools/call "void"')]]);
-  await server.close();
 });

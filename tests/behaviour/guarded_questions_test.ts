@@ -80,7 +80,7 @@ behaviour("the guards of the handler and then of the server change questions of 
 behaviour(
   "guards change the questions of confirmations, services, middleware, resources and forwarded requests",
   async (connect) => {
-    const upstream = createServer({
+    await using upstream = createServer({
       name: "upstream",
       version: "1.0.0",
       handlers: [tool({
@@ -133,7 +133,6 @@ behaviour(
       "Upstream ****",
       "Resource ****",
     ]);
-    await upstream.close();
   },
 );
 

@@ -79,7 +79,7 @@ Deno.test("connecting to an endpoint without parameters fails if parameters are 
 
 Deno.test("develop() enables development warnings, and `development: false` keeps them disabled", async () => {
   for (const [development, count] of [[undefined, 1], [false, 0]] as const) {
-    const server = mount([plain({ development })]);
+    await using server = mount([plain({ development })]);
     const [endpoint] = listEndpoints(server);
     const warn = async () => {
       const onElicit = () => ({ action: "accept", content: { ok: true } }) as const;
@@ -90,7 +90,6 @@ Deno.test("develop() enables development warnings, and `development: false` keep
     endpoint.develop();
     await endpoint.load();
     assertEquals((await warn()).length, count);
-    await server.close();
   }
 });
 

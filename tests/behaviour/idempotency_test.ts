@@ -516,7 +516,7 @@ Deno.test("inputs that a schema transforms are equal if their raw values or thei
     use: [idempotent(({ key }) => key)],
     run: () => ++runs,
   });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay, plain] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay, plain] });
   await using client = await connectTest(server, { principal: ada });
   const at = "2026-01-01T00:00:00Z";
   for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("pay", { key: "a", at, tags: ["x"] })), "1");
@@ -529,7 +529,6 @@ Deno.test("inputs that a schema transforms are equal if their raw values or thei
   // Properties that the schema drops or adds make no difference.
   assertEquals(textOf(await client.callTool("plain", { unit: "EUR", key: "a", unknown: 1 })), "2");
   assertEquals((await fails(client.callTool("plain", { key: "a", unit: "USD" }))).code, -32602);
-  await server.close();
 });
 
 Deno.test("a server with other output guards refuses to repeat a call", async () => {
@@ -558,7 +557,7 @@ Deno.test("a server with other output guards refuses to repeat a call", async ()
 Deno.test("a key expires after its time to live", async () => {
   const clock = fakeClock();
   const { pay, runs } = counter(undefined, 60_000);
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock });
   await using client = await connectTest(server, { principal: ada });
   await client.callTool("pay", { key: "a" });
   await clock.advance(59_000);
@@ -567,19 +566,17 @@ Deno.test("a key expires after its time to live", async () => {
   await clock.advance(2000);
   await client.callTool("pay", { key: "a" });
   assertEquals(runs.length, 2);
-  await server.close();
 });
 
 Deno.test("a key in a store expires after its time to live", async () => {
   const { pay, runs } = counter(undefined, 200);
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store: memoryStore() });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store: memoryStore() });
   await using client = await connectTest(server, { principal: ada });
   await client.callTool("pay", { key: "a" });
   await until(async () => {
     await client.callTool("pay", { key: "a" });
     return runs.length === 2;
   }, "the key has expired");
-  await server.close();
 });
 
 Deno.test("a key does not expire while its handler runs", async () => {
@@ -587,7 +584,7 @@ Deno.test("a key does not expire while its handler runs", async () => {
   const { pass, open } = gate();
   const { pay, runs } = counter(() => pass, 1000);
   const limits = { calls: { timeoutMs: Infinity } };
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock, limits });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock, limits });
   await using client = await connectTest(server, { principal: ada, timeoutMs: 60_000 });
   const first = started(client.callTool("pay", { key: "a" }));
   await until(() => runs.length === 1, "the first call runs");
@@ -596,13 +593,12 @@ Deno.test("a key does not expire while its handler runs", async () => {
   open();
   assertEquals(await second, await first);
   assertEquals(runs.length, 1);
-  await server.close();
 });
 
 Deno.test("middleware that changes the result of a repeated call does not change the stored result", async () => {
   const { pay } = counter();
   const results: unknown[] = [];
-  const server = createServer({
+  await using server = createServer({
     name: "s",
     version: "1.0.0",
     handlers: [pay],
@@ -617,18 +613,16 @@ Deno.test("middleware that changes the result of a repeated call does not change
   const metas = [await call(), await call(), await call()];
   assertEquals(new Set(metas.map((meta) => JSON.stringify(meta))).size, 3);
   assertNotStrictEquals(results.at(-1), results.at(-2));
-  await server.close();
 });
 
 Deno.test("tools of one server have separate keys, also within groups", async () => {
   const { pay, runs } = counter();
   const both = [group("one", [pay]), group("two", [pay])];
-  const server = createServer({ name: "s", version: "1.0.0", handlers: both });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: both });
   await using client = await connectTest(server, { principal: ada });
   const tools = await client.listTools();
   for (const { name } of [...tools, ...tools]) await client.callTool(name, { key: "a" });
   assertEquals([tools.length, runs.length], [2, 2]);
-  await server.close();
 });
 
 for (const [title, options] of Object.entries(stores)) {
@@ -692,7 +686,7 @@ Deno.test("the idempotency token is the same in each run, and differs between ke
     },
   });
   const options: ServerOptions = { name: "s", version: "1.0.0", handlers: [pay] };
-  const server = createServer(options);
+  await using server = createServer(options);
   await using client = await connectTest(server, { principal: ada });
   await using bob = await connectTest(server, { principal: { id: "bob" } });
   for (const key of ["a", "a", "b", undefined]) await client.callTool("pay", { key });
@@ -702,7 +696,6 @@ Deno.test("the idempotency token is the same in each run, and differs between ke
   assertEquals(again, first);
   assertEquals(none, undefined);
   assertEquals(new Set([first, other, ofBob]).size, 3);
-  await server.close();
 });
 
 Deno.test("invalid options of idempotency keys are refused", () => {

@@ -72,17 +72,16 @@ Deno.test("null stays null in arguments, and in the parameters of an extension's
     input: z.object({ value: z.null() }),
     run: ({ value }) => void got.push(value),
   });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [keep, take] });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [keep, take] });
   const { connectTest } = await import("../../src/testing/testing.ts");
   await using client = await connectTest(server, { extensions: [clientExtension({ id })] });
   await client.request("keep/set", { value: null });
   await client.callTool("take", { value: null });
   assertEquals(got, [null, null]);
-  await server.close();
 });
 
 Deno.test("null in the metadata of a request counts as absent", async () => {
-  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers });
   const _meta = {
     "io.modelcontextprotocol/clientInfo": null,
     "io.modelcontextprotocol/logLevel": null,
@@ -90,7 +89,6 @@ Deno.test("null in the metadata of a request counts as absent", async () => {
   };
   const response = await server.fetch(toRequest("tools/call", { name: "bare", _meta }));
   assertEquals([response.status, textOf((await readReply(response)).result)], [200, "done"]);
-  await server.close();
 });
 
 behaviour("a fixed URI is found under each equivalent URI, and a template is not", async (join) => {
@@ -149,7 +147,7 @@ const initialize = {
 
 Deno.test("initialize with an unknown revision in the header gets the revisions that the server serves", async () => {
   for (const revisions of [undefined, ["2026-07-28", "2025-06-18"] as const]) {
-    const server = createServer({ name: "s", version: "1.0.0", revisions });
+    await using server = createServer({ name: "s", version: "1.0.0", revisions });
     for (const version of ["2099-01-01", "latest", "1.0"]) {
       const response = await server.fetch(
         new Request("http://localhost/mcp", {
@@ -167,12 +165,11 @@ Deno.test("initialize with an unknown revision in the header gets the revisions 
       const all = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
       assertEquals(data.supported, revisions ?? all);
     }
-    await server.close();
   }
 });
 
 Deno.test("initialize accepts null for optional members", async () => {
-  const server = createServer({ name: "s", version: "1.0.0" });
+  await using server = createServer({ name: "s", version: "1.0.0" });
   for (const [name, wanted] of [["capabilities", 200], ["clientInfo", 200], ["protocolVersion", 400]] as const) {
     const response = await server.fetch(
       new Request("http://localhost/mcp", {
@@ -184,11 +181,10 @@ Deno.test("initialize accepts null for optional members", async () => {
     await response.body?.cancel();
     assertEquals(response.status, wanted, name);
   }
-  await server.close();
 });
 
 Deno.test("a GET request that accepts all types gets a stream", async () => {
-  const server = createServer({ name: "s", version: "1.0.0" });
+  await using server = createServer({ name: "s", version: "1.0.0" });
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const body = JSON.stringify(initialize);
   const opened = await server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
@@ -210,7 +206,6 @@ Deno.test("a GET request that accepts all types gets a stream", async () => {
     assertEquals(response.status, 406, accept);
     await response.body?.cancel();
   }
-  await server.close();
 });
 
 /** Answers to a question that are not valid JSON-RPC responses, and the outcome of the call. */
@@ -237,7 +232,7 @@ Deno.test("an answer that is not a valid response ends the call that waits for i
     },
   });
   for (const [reply, outcome] of REPLIES) {
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });
+    await using server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });
     const { readable, writable } = new TransformStream<Uint8Array>();
     const writer = writable.getWriter();
     const write = (message: unknown) => writer.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
@@ -257,6 +252,5 @@ Deno.test("an answer that is not a valid response ends the call that waits for i
     await write({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "ask" } });
     await serving;
     assertEquals(texts, [outcome], JSON.stringify(reply));
-    await server.close();
   }
 });

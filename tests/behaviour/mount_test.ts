@@ -21,7 +21,7 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`each mounted server responds at its own path (${era} over ${transport})`, async () => {
       const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
       const tenants = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [whoami] });
-      const app = mount([named("notes"), named("admin", { auth }), tenants], {
+      await using app = mount([named("notes"), named("admin", { auth }), tenants], {
         handlers: [{ handlers: [ping], to: ["admin"] }],
       });
       await using notes = await connectTest(app, { era, transport, path: "/notes/mcp" });
@@ -41,25 +41,23 @@ for (const era of ["modern", "legacy"] as const) {
       const names = [notes, admin, acme].map(({ server }) => server.info?.name);
       // Without a handshake, the test kit's client does not learn the server's name.
       if (era === "legacy") assertEquals(names, ["notes", "admin", "tenants"]);
-      await app.close();
     });
   }
 }
 
 Deno.test("another path gets 404, and the response names no server", async () => {
-  const app = mount([named("notes"), named("admin")]);
+  await using app = mount([named("notes"), named("admin")]);
   for (const path of ["/", "/mcp", "/notes", "/notes/mcp/", "/notes%2fmcp"]) {
     const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST" }));
     const text = await response.text();
     assertEquals([response.status, /notes|admin/.test(text)], [404, false], text);
   }
   assertEquals((await app.fetch(new Request("http://localhost/notes/mcp?a=b"))).status, 406);
-  await app.close();
 });
 
 Deno.test("a session of one server is refused by another server", async () => {
   const secret = "a secret of at least thirty-two characters";
-  const app = mount([named("notes", { secret }), named("admin", { secret })]);
+  await using app = mount([named("notes", { secret }), named("admin", { secret })]);
   const id = await startSession("http://localhost/notes/mcp", app.fetch);
   for (const [path, status] of [["/notes/mcp", 200], ["/admin/mcp", 404]] as const) {
     const headers = {
@@ -71,7 +69,6 @@ Deno.test("a session of one server is refused by another server", async () => {
     const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST", headers, body }));
     assertEquals(response.status, status);
   }
-  await app.close();
 });
 
 Deno.test("mounted servers share their services, which are disposed when the last server has closed", async () => {
@@ -137,17 +134,16 @@ Deno.test("the routes of each server's authentication are served without credent
     authenticate: () => undefined,
     routes: [{ path: `/.well-known/${name}`, fetch: () => new Response(name) }],
   });
-  const app = mount([named("notes", { auth: route("notes") }), named("admin", { auth: route("admin") })]);
+  await using app = mount([named("notes", { auth: route("notes") }), named("admin", { auth: route("admin") })]);
   for (const name of ["notes", "admin"]) {
     const response = await app.fetch(new Request(`http://localhost/.well-known/${name}`));
     assertEquals([response.status, await response.text()], [200, name]);
     assertEquals((await app.fetch(new Request(`http://localhost/${name}/mcp`, { method: "POST" }))).status, 401);
   }
-  await app.close();
 });
 
 Deno.test("other transports serve a single server, and refuse the mounted servers with an error that names them", async () => {
-  const app = mount([named("notes"), named("admin")]);
+  await using app = mount([named("notes"), named("admin")]);
   const [notes] = app.servers;
   const several = sentence("notes", "admin");
   assertThrows(() => webSocket(app), TypeError, several);
@@ -161,5 +157,4 @@ Deno.test("other transports serve a single server, and refuse the mounted server
     request.headers.has("upgrade") ? sockets.fetch(request, info) : app.fetch(request, info);
   const response = await fetch(new Request("http://localhost/notes/ws", { headers: { upgrade: "websocket" } }));
   assertStringIncludes(await response.text(), "upgrade");
-  await app.close();
 });

@@ -85,14 +85,13 @@ behaviour(
     });
     const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
     const { client: connected } = await join({ handlers: [announcing, quiet] }, client);
-    const subscription = await connected.subscribe({ toolsListChanged: true });
+    await using subscription = await connected.subscribe({ toolsListChanged: true });
     const warnings = await collectWarnings(async () => {
       await connected.callTool("announcing");
       await connected.callTool("quiet");
     });
     assertEquals(warnings, [sentence('tools/call "announcing"', '"first"')]);
     assertEquals((await subscription.take(1)).length, 1);
-    await subscription.close();
   },
   { perInstance: "observer" },
 );

@@ -132,7 +132,7 @@ Deno.test("the challenge names all scopes that the operation requires, with the 
       ],
     ] as const
   ) {
-    const server = createServer({ name: "t", version: "1", auth, handlers: makeHandlers([]) });
+    await using server = createServer({ name: "t", version: "1", auth, handlers: makeHandlers([]) });
     const info = auth ? undefined : { principal: reader };
     const modern = toRequest("tools/call", { name: "tool" });
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "tool" } });
@@ -147,7 +147,6 @@ Deno.test("the challenge names all scopes that the operation requires, with the 
       assertMatch(response.headers.get("content-type") ?? "", /json/);
       await response.body?.cancel();
     }
-    await server.close();
   }
 });
 

@@ -58,12 +58,11 @@ for (const transport of ["memory", "pipe", "http"] as const) {
 
 Deno.test("a client that supports all revisions negotiates a listed revision", async () => {
   for (const revisions of lists) {
-    const server = serve(revisions);
+    await using server = serve(revisions);
     const fetch = (request: Request) => server.fetch(request);
     await using client = await connectClient("http://localhost/mcp", { fetch });
     assertEquals(client.server.version, ALL.find((each) => revisions.includes(each)), `${revisions}`);
     assertEquals((await client.callTool("hello")).content, [{ type: "text", text: "Hello!" }]);
-    await server.close();
   }
 });
 
@@ -89,14 +88,13 @@ Deno.test("a request that states an unlisted revision is refused, even if only i
     [["2025-11-25", "2024-11-05"], "2025-06-18"],
   ];
   for (const [revisions, stated] of cases) {
-    const server = serve(revisions);
+    await using server = serve(revisions);
     for (const method of ["tools/list", "ping"]) {
       const response = await server.fetch(toRequest(method, { "mcp-protocol-version": stated }));
       const { id, error } = await readReply(response);
       assertEquals([response.status, id, error.code, error.data.requested], [400, 1, -32022, stated]);
       assertEquals([...error.data.supported].sort(), [...revisions].sort());
     }
-    await server.close();
   }
 });
 

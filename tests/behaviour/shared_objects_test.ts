@@ -336,7 +336,7 @@ for (const [method, [list, line]] of Object.entries(places)) {
   Deno.test(`middleware that changes an entry of ${method} fails, and the report contains the line to write`, async () => {
     const faults: unknown[] = [];
     let mistake: (entry: unknown) => unknown = () => {};
-    const server = createListed(async (call, next) => {
+    await using server = createListed(async (call, next) => {
       const result = await next();
       if (call.method === method) {
         const { [list]: entries, _meta } = result as Record<string, unknown>; // The cast is safe, because a result is an object.
@@ -358,13 +358,12 @@ for (const [method, [list, line]] of Object.entries(places)) {
       assertEquals(JSON.stringify(await client.request(method)), before);
     }
     assertEquals(faults, []);
-    await server.close();
   });
 }
 
 Deno.test("middleware that changes the result of initialize fails, and the report contains the line to write", async () => {
   const faults: unknown[] = [];
-  const server = createListed(async (call, next) => {
+  await using server = createListed(async (call, next) => {
     const result = await next();
     if (call.method === "initialize") Object(result.capabilities).tools.listChanged = false;
     return result;
@@ -376,12 +375,11 @@ Deno.test("middleware that changes the result of initialize fails, and the repor
     fault.message,
     sentence("initialize", "{ ...result, capabilities: { ...result.capabilities, tools: {} } }"),
   );
-  await server.close();
 });
 
 Deno.test("middleware lists changed copies of entries for one caller, and can add and remove entries", async () => {
   const faults: unknown[] = [];
-  const server = createListed(async (call, next) => {
+  await using server = createListed(async (call, next) => {
     const result = await next();
     if (call.method !== "tools/list" || call.principal?.id !== "ada") return result;
     const { tools } = result as { tools: { name: string }[] }; // The cast is safe, because the method is tools/list.
@@ -395,13 +393,12 @@ Deno.test("middleware lists changed copies of entries for one caller, and can ad
   assertEquals(await list("ada"), ["listed for Ada", "second for Ada"]);
   assertEquals(await list("eve"), ["listed undefined"]);
   assertEquals(faults, []);
-  await server.close();
 });
 
 Deno.test("an error of middleware that has nothing to do with a result is reported unchanged", async () => {
   const faults: unknown[] = [];
   const own = Object.freeze({ count: 0 });
-  const server = createListed((call, next) => {
+  await using server = createListed((call, next) => {
     if (call.method === "tools/list") Object(undefined).tools.length = 0;
     if (call.method === "tools/call") Object.assign(own, { count: 1 });
     return next();
@@ -412,7 +409,6 @@ Deno.test("an error of middleware that has nothing to do with a result is report
     const [fault] = faults.splice(0);
     assert(fault instanceof TypeError && fault.cause === undefined, String(fault));
   }
-  await server.close();
 });
 
 for (const kind of ["with middleware", "without middleware", "with a search and middleware"]) {
@@ -431,7 +427,7 @@ for (const kind of ["with middleware", "without middleware", "with a search and 
       };
       const observer = Object.fromEntries(EVENTS.map((event) => [event, spoils]));
       const options: Partial<ServerOptions> = hasMiddleware ? { use: [record(seen), use] } : {};
-      const server = createServer({
+      await using server = createServer({
         name: "shared",
         version: "1.0.0",
         title: "Shared",
@@ -461,7 +457,6 @@ for (const kind of ["with middleware", "without middleware", "with a search and 
       assertEquals(await walk(server, way), before);
       assertEquals(JSON.stringify(seen), facts);
       assert(!JSON.stringify([icons, _meta, schema, annotations, PAGES, claims]).includes("SPOILED"));
-      await server.close();
     });
   }
 }

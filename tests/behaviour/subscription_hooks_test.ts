@@ -66,10 +66,9 @@ behaviour("a change that subscribe announces reaches the new subscriber", async 
     unsubscribe: (uri) => clearInterval(timers.get(uri)),
   });
   const { client } = await connect({ handlers: [provider] });
-  const subscription = await client.subscribe({ resourceSubscriptions: ["note://1"] });
+  await using subscription = await client.subscribe({ resourceSubscriptions: ["note://1"] });
   const news = await subscription.take(2);
   assertEquals(news.map(({ params }) => params.uri), ["note://1", "note://1"]);
-  await subscription.close();
 }, { perInstance: "hooks" });
 
 behaviour("a subscriber is removed when its connection closes, and when the server closes", async (connect) => {
@@ -90,7 +89,7 @@ behaviour("a subscriber is removed when its connection closes, and when the serv
 Deno.test("an expired session no longer counts as a subscriber of its resources", async () => {
   const { calls, provider } = provide();
   const clock = fakeClock();
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [provider], clock });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [provider], clock });
   await using client = await connectTo(server, { era: "legacy", transport: "memory" });
   await client.request("resources/subscribe", { uri: "note://1" });
   await client.request("resources/subscribe", { uri: "note://1" });
@@ -103,7 +102,6 @@ Deno.test("an expired session no longer counts as a subscriber of its resources"
   await clock.advance(25 * 60 * 60_000);
   await turn(10);
   assertEquals(calls, ["+ note://1", "- note://1", "+ note://1", "- note://1"]);
-  await server.close();
 });
 
 behaviour("callers from which `allow` hides the provider do not count as subscribers", async (connect) => {
@@ -114,7 +112,7 @@ behaviour("callers from which `allow` hides the provider do not count as subscri
     const { client, join } = await connect({ handlers: [provider] });
     const ada = await join({ principal: { id: "ada" } });
     decided = 0;
-    const hidden = await client.subscribe({ resourceSubscriptions: ["note://1"] });
+    await using _hidden = await client.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => decided > 0, "`allow` has decided on the subscriber");
     await turn(10);
     assertEquals(calls, []);
@@ -129,7 +127,6 @@ behaviour("callers from which `allow` hides the provider do not count as subscri
     await until(() => decided > 0, "`allow` has decided on the next subscriber");
     await turn(10);
     await until(() => calls.length % 2 === 0, "the provider was called twice, or never");
-    await hidden.close();
   }
 }, { perInstance: "hooks" });
 

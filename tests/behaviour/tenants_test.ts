@@ -205,19 +205,18 @@ Deno.test("a path for which `handlers` returns neither a list nor undefined gets
       const faults: string[] = [];
       const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
       const about = { name: "tenants", version: "1.0.0", path, pathSchema, observer };
-      const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast makes the wrong type compile.
+      await using server = createServer({ ...about, handlers: handlers as () => [] }); // The cast makes the wrong type compile.
       const response = await post(server, "/tenants/acme/1/mcp");
       assertEquals([response.status, faults.length], [500, 1], `${returned}`);
       assertEquals(faults[0], sentence("TypeError", "/tenants/acme/1/mcp"));
       await response.body?.cancel();
-      await server.close();
     }
   }
 });
 
 Deno.test("a path with invalid parameters gets the same response as an unknown path", async () => {
   let count = 0;
-  const server = createServer({
+  await using server = createServer({
     name: "tenants",
     version: "1.0.0",
     path,
@@ -245,12 +244,11 @@ Deno.test("a path with invalid parameters gets the same response as an unknown p
     assertEquals([response.status, await response.text()], expected, pathname);
   }
   assertEquals(count, 1, "the handlers function ran for an invalid path");
-  await server.close();
 });
 
 Deno.test("two spellings of a path identify one endpoint", async () => {
   let count = 0;
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: () => (count++, [whoami]) });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: () => (count++, [whoami]) });
   for (const spelling of ["a%20b", "%61%20b", "%61%20%62"]) {
     const response = await server.fetch(
       new Request(`http://localhost/tenants/${spelling}/1/mcp`, toRequest("tools/call", { name: "whoami" })),
@@ -258,7 +256,6 @@ Deno.test("two spellings of a path identify one endpoint", async () => {
     assertStringIncludes(await response.text(), "a b on 2");
   }
   assertEquals(count, 1);
-  await server.close();
 });
 
 Deno.test("a session id, a request state and a cursor of one tenant are refused at another tenant", async () => {
@@ -271,7 +268,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
   const secret = "a secret of at least thirty-two characters";
   for (const own of [undefined, secret]) {
     const limits = testLimits({ calls: { pageItems: 1 } });
-    const server = createServer({
+    await using server = createServer({
       name: "t",
       version: "1",
       path,
@@ -306,7 +303,6 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
     assert(typeof cursor === "string");
     assertEquals((await send(here, "tools/list", { cursor })).result.tools.length, 1);
     assertEquals((await send(there, "tools/list", { cursor })).error.code, -32602);
-    await server.close();
   }
 });
 
@@ -314,7 +310,7 @@ Deno.test("the least recently used path is evicted, its sessions can continue, a
   const made: string[] = [];
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
   const limits = testLimits({ endpoints: { open: 2 } });
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers, limits });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers, limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const ping = async (tenant: string, session: string, method = "POST") => {
     const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
@@ -337,7 +333,6 @@ Deno.test("the least recently used path is evicted, its sessions can continue, a
   assertEquals(await ping("acme", first), 200);
   assertEquals(await ping("acme", ended), 404);
   assertEquals(made, ["acme", "bee", "cat", "bee", "acme"]);
-  await server.close();
 });
 
 Deno.test("a tenant with a running call, an open stream, a channel or a resumable call is not evicted", async () => {
@@ -345,7 +340,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   let count = 0;
   const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
   const limits = testLimits({ endpoints: { open: 1 } });
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const isBusy = async () => {
     const response = await server.fetch(new Request(toUrl("other"), toRequest("tools/list")));
@@ -386,7 +381,6 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   assert(await isBusy(), "a channel");
   await pipe.close();
   await hasRoom();
-  await server.close();
 });
 
 Deno.test("limits apply to all tenants together", async () => {
@@ -394,7 +388,7 @@ Deno.test("limits apply to all tenants together", async () => {
   let count = 0;
   const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
   const limits = testLimits({ calls: { runningPerClient: 1, waiting: 4 }, connections: { sessions: 1 } });
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
   const info = { principal: { id: "ada" } };
   const send = (tenant: string) =>
     server.fetch(
@@ -410,14 +404,13 @@ Deno.test("limits apply to all tenants together", async () => {
   const statuses = (await Promise.all(calls)).map(({ status }) => status);
   assertEquals(statuses.filter((status) => status === 200).length, 2);
   assertEquals(statuses.filter((status) => status === 503 || status === 429).length, 1);
-  await server.close();
 });
 
 Deno.test("callers are authenticated before the server allocates memory for a path", async () => {
   const made: string[] = [];
   const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
-  const server = createServer({ name: "t", version: "1", path, pathSchema, auth, handlers });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, auth, handlers });
   const refused = await post(server, "/tenants/acme/1/mcp");
   assertEquals(refused.status, 401);
   assertEquals(made, []);
@@ -425,7 +418,6 @@ Deno.test("callers are authenticated before the server allocates memory for a pa
   await using client = await connectTest(server, { pathParams: { tenant: "acme", floor: 1 }, headers });
   assertEquals(textOf(await client.callTool("whoami")), "acme on 2");
   assertEquals((await post(server, "/tenants/acme/1/mcp", { method: "PUT", headers })).status, 405);
-  await server.close();
 });
 
 Deno.test("instances that share a store announce a change to all tenants", async () => {
@@ -445,7 +437,7 @@ Deno.test("instances that share a store announce a change to all tenants", async
 });
 
 Deno.test("over stdio, the path parameters are passed as an option, and missing parameters throw", async () => {
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [whoami] });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [whoami] });
   const serve = async (values?: Record<string, unknown>) => {
     let written = "";
     const messages = [toRequest("tools/call", { name: "whoami" })].map((request) => request.text());
@@ -461,7 +453,6 @@ Deno.test("over stdio, the path parameters are passed as an option, and missing 
   await assertRejects(() => serve({ tenant: "ACME", floor: 1 }), TypeError, sentence(path, "ACME"));
   const plain = createServer({ name: "plain", version: "1" });
   await assertRejects(() => serveStdio(plain, { pathParams: { a: 1 } }), TypeError, sentence("pathParams"));
-  await server.close();
 });
 
 Deno.test("mistakes in a path with parameters throw when the server is created", () => {
@@ -481,10 +472,9 @@ Deno.test("ctx.pathParams refuses another schema, and a fake context returns the
   });
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
-  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [other], observer });
+  await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [other], observer });
   await using client = await connectTest(server, { pathParams: { tenant: "acme", floor: 1 } });
   assertEquals((await client.callTool("other")).isError, true);
   assertStringIncludes(String(faults[0]), sentence("ctx.pathParams("));
   assertEquals(other.run({}, fakeContext({ pathParams: { tenant: "acme" } })), "acme");
-  await server.close();
 });

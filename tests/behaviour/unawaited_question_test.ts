@@ -37,7 +37,7 @@ const handlers = [
 Deno.test("a question that is not awaited is still sent, even if it is the first question in the process", async () => {
   for (const _again of [1, 2]) {
     for (const { name } of handlers) {
-      const server = createServer({ name: "asks", version: "1.0.0", handlers });
+      await using server = createServer({ name: "asks", version: "1.0.0", handlers });
       let asked = 0;
       await using client = await connectTest(server, {
         era: "modern",
@@ -48,7 +48,6 @@ Deno.test("a question that is not awaited is still sent, even if it is the first
       });
       const result = await client.callTool(name);
       assertEquals([textOf(result), asked], [name === "throws" ? "failed" : "done", 1], name);
-      await server.close();
     }
   }
 });

@@ -596,7 +596,7 @@ Deno.test("listens wait for grant within the slots of their client", async () =>
       },
     },
   });
-  const server = createServer({
+  await using server = createServer({
     name: "s",
     version: "1.0.0",
     handlers: [feed],
@@ -619,7 +619,6 @@ Deno.test("listens wait for grant within the slots of their client", async () =>
   const statuses = await Promise.all(answers);
   assertEquals(statuses.filter((status) => status === 200).length, 4);
   assertEquals(statuses.filter((status) => status === 503).length, 46);
-  await server.close();
 });
 
 Deno.test("a retry takes a slot while allow decides again about the resources that its call has read", async () => {
@@ -645,7 +644,7 @@ Deno.test("a retry takes a slot while allow decides again about the resources th
     },
   });
   const limits = testLimits({ calls: { runningPerClient: 4 } });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [note, pay], limits });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers: [note, pay], limits });
   const call = async (params: object) => {
     const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
     const request = toRequest("tools/call", { name: "pay", arguments: {}, _meta, ...params });
@@ -665,5 +664,4 @@ Deno.test("a retry takes a slot while allow decides again about the resources th
   open();
   const statuses = (await Promise.all(retries)).map(({ status }) => status);
   assertEquals([200, 503].map((code) => statuses.filter((status) => status === code).length), [4, 36]);
-  await server.close();
 });

@@ -138,7 +138,7 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
     },
   });
   const refused: unknown[] = [];
-  const server = createServer({
+  await using server = createServer({
     name: "shop",
     version: "1.0.0",
     handlers: [order],
@@ -187,13 +187,12 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
   await post(address, answerTo(toId(question)), { info });
   assertEquals(JSON.parse(await next() ?? "").result.content[0].text, "done");
   await leave();
-  await server.close();
 });
 
 Deno.test("admit reads the path parameters of a request that opens an HTTP+SSE stream", async () => {
   const pathSchema = z.object({ tenant: z.string() });
   const seen: unknown[] = [];
-  const server = createServer({
+  await using server = createServer({
     name: "shop",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
@@ -211,5 +210,4 @@ Deno.test("admit reads the path parameters of a request that opens an HTTP+SSE s
   assertEquals(seen, [["GET", "acme"], ["GET", "globex"]]);
   await other.response.body?.cancel();
   await mine.leave();
-  await server.close();
 });

@@ -217,7 +217,7 @@ Deno.test("the ids of questions cannot be guessed, and differ between sessions",
 
 Deno.test("over HTTP+SSE, the token of each message decides about the answer in the message", async () => {
   const { answers, makeHandlers } = makeAsking();
-  const server = createServer({
+  await using server = createServer({
     name: "bank",
     version: "1.0.0",
     handlers: makeHandlers(),
@@ -252,5 +252,4 @@ Deno.test("over HTTP+SSE, the token of each message decides about the answer in 
     assertEquals(answers.length, before + 1);
   }
   await leave();
-  await server.close();
 });

@@ -181,7 +181,7 @@ for (const instances of [1, 2]) {
 
 Deno.test("a principal that is not plain data resumes the streams of calls, but no lists", async () => {
   const { pass, open } = gate();
-  const server = createServer({
+  await using server = createServer({
     name: "bank",
     version: "1.0.0",
     handlers: [tool({ name: "slow", run: () => "done" }), prompt({ name: "plain", run: () => "" })],
@@ -203,7 +203,6 @@ Deno.test("a principal that is not plain data resumes the streams of calls, but 
     assertEquals(resumed.status, status, method);
     await resumed.body?.cancel();
   }
-  await server.close();
 });
 
 Deno.test("a client that opens its standalone stream with two tokens in turn is charged for each stored stream", async () => {
@@ -215,7 +214,7 @@ Deno.test("a client that opens its standalone stream with two tokens in turn is 
       return run();
     })
   );
-  const server = createServer({
+  await using server = createServer({
     name: "streams",
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
@@ -239,5 +238,4 @@ Deno.test("a client that opens its standalone stream with two tokens in turn is 
   for (let i = 0; i < 100; i++) await open(i % 2 ? "a" : "b");
   await until(() => reached.includes("replay.bytes"), "the limit");
   assert(logs.size < 50, `${logs.size} logs`);
-  await server.close();
 });

@@ -25,7 +25,7 @@ for (const version of LEGACY_VERSIONS) {
       },
     });
     const limits = { calls: { running: 1, runningPerClient: 1 } };
-    const server = createServer({ name: "s", version: "1", handlers: [wait, noisy], limits });
+    await using server = createServer({ name: "s", version: "1", handlers: [wait, noisy], limits });
     const session: Record<string, string> = { "mcp-protocol-version": version };
     const post = (body: unknown, accept = BOTH) => {
       const headers = { "content-type": "application/json", accept, ...session };
@@ -119,6 +119,5 @@ for (const version of LEGACY_VERSIONS) {
         assertEquals((await post([note, note])).status, 202);
       });
     }
-    await server.close();
   });
 }

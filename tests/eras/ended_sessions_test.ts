@@ -7,6 +7,7 @@ import { Sealer } from "../../src/server/call/sealer.ts";
 import { sealVersioned } from "../../src/server/call/versioned_seal.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { measureHeap } from "../support/heap.ts";
@@ -40,7 +41,9 @@ function open(options: Partial<ServerOptions> = {}): Server {
     },
   });
   const work = tool({ name: "work", run: (_input, { signal }) => until(() => signal.aborted, "the call is aborted") });
-  return createServer({ name: "ended", version: "1.0.0", secret: SECRET, handlers: [ask, work], ...options });
+  return closeAtEnd(
+    createServer({ name: "ended", version: "1.0.0", secret: SECRET, handlers: [ask, work], ...options }),
+  );
 }
 
 async function send(
@@ -118,7 +121,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
 
   Deno.test(`a flood of ended sessions blocks no client and ends no other session (${title})`, async () => {
     const clock = fakeClock(Date.now());
-    const server = start({ clock });
+    await using server = start({ clock });
     const [nat, far, ada] = [
       { server, address: "192.0.2.1" },
       { server, address: "192.0.2.2" },
@@ -133,11 +136,10 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     assertEquals(await Promise.all(clients.map((client, i) => use(client, ids[i]))), [200, 200, 200, 200]);
     assertEquals(await Promise.all(clients.map((client, i) => end(client, ids[i]))), [204, 204, 204, 204]);
     assertEquals(await Promise.all(clients.map((client, i) => use(client, ids[i]))), [404, 404, 404, 404]);
-    await server.close();
   });
 
   Deno.test(`an ended session stays ended for all clients, also after many later sessions of other clients (${title})`, async () => {
-    const server = start();
+    await using server = start();
     const [nat, other] = [{ server, address: "192.0.2.1" }, { server, address: "192.0.2.2" }];
     const ended = await flood(nat, 200);
     for (let i = 0; i < 300; i++) {
@@ -147,18 +149,16 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await flood(other, 300);
     // An address is not part of a session's identity.
     for (const id of ended) assertEquals([await use(nat, id), await use(other, id)], [404, 404]);
-    await server.close();
   });
 
   Deno.test(`an ended session is forgotten when its id has expired (${title})`, async () => {
     const clock = fakeClock(Date.now());
-    const server = start({ clock });
+    await using server = start({ clock });
     const [id] = await flood({ server }, 1);
     const { pots } = server[INTERNALS].engine.accounts;
     assertEquals(pots.get("sessions.ended")?.used, 1);
     await clock.advance(26 * 3_600_000);
     assertEquals([pots.get("sessions.ended")?.used, await use({ server }, id)], [0, 404]);
-    await server.close();
   });
 
   Deno.test(`if a session ends during a batch, the batch's stream contains the batch's responses before it closes (${title})`, async () => {
@@ -180,7 +180,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
         return "";
       },
     });
-    const server = start({ handlers: [held, last] });
+    await using server = start({ handlers: [held, last] });
     const client = { server };
     const id = await begin(client, { ...hello, params: { ...hello.params, protocolVersion: "2025-03-26" } });
     const call = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
@@ -192,13 +192,12 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     assertStringIncludes(text, "starts");
     assertStringIncludes(text, `"id":1,"error":{"code":-32600,"message":"${sentence()}"}`);
     for (const id of [1, 2, 3]) assertStringIncludes(text, `"id":${id},`);
-    await server.close();
   });
 
   Deno.test(`setting the clock back ends no new session, and makes no ended session valid again (${title})`, async () => {
     let date = Date.now();
     const clock = { ...fakeClock(), date: () => date };
-    const server = start({ clock });
+    await using server = start({ clock });
     const client = { server, address: "192.0.2.1" };
     const ended = await flood(client, 200);
     for (const ms of [-3_600_000, -60_000, 7_200_000, -7_000_000]) {
@@ -207,13 +206,12 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
       assertEquals(await use(client, id), 200, `the clock was changed by ${ms} ms`);
       for (const each of ended) assertEquals(await use(client, each), 404);
     }
-    await server.close();
   });
 }
 
 Deno.test("a client that has ended more than 256 sessions can continue its oldest ended session, and no session of another client", async () => {
   const reached: string[] = [];
-  const server = open({ observer: { limit: ({ limit }) => void reached.push(limit) } });
+  await using server = open({ observer: { limit: ({ limit }) => void reached.push(limit) } });
   const [ada, eve] = [{ server, principal: "ada" }, { server, principal: "eve" }];
   const [first] = await flood(ada, 1);
   const [other] = await flood(eve, 1);
@@ -223,7 +221,6 @@ Deno.test("a client that has ended more than 256 sessions can continue its oldes
   // The forgotten session still belongs to its principal.
   assertEquals([await use(eve, other), await use(ada, other), await use(ada, first)], [200, 404, 404]);
   assertEquals([await end(eve, other), await use(eve, other)], [204, 404]);
-  await server.close();
 });
 
 Deno.test("the memory of a process does not grow with the sessions that a client ends", async () => {
@@ -248,7 +245,6 @@ Deno.test("a session that one instance of a shared store has ended has ended on 
   // The session has also ended for an instance that starts later.
   const c = open({ store });
   for (const id of [...ended, used]) assertEquals(await use({ server: c, address }, id), 404);
-  for (const server of [a, b, c]) await server.close();
 });
 
 Deno.test("after a restart with the same secret and store, ended sessions stay ended, and other servers have their own sessions", async () => {
@@ -264,7 +260,6 @@ Deno.test("after a restart with the same secret and store, ended sessions stay e
   }
   const id = await begin({ server: other });
   assertEquals([await use({ server: other }, id), await use({ server: after }, id)], [200, 404]);
-  for (const server of [after, other]) await server.close();
 });
 
 Deno.test("while the store does not respond, ending a session gets 503, and the session ends on all instances once the store responds again", async () => {
@@ -290,7 +285,6 @@ Deno.test("while the store does not respond, ending a session gets 503, and the 
   await until(async () => await use(there, untold) !== 200, "the other end has been written");
   assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
   assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
-  for (const server of [a, b]) await server.close();
 });
 
 Deno.test("the number of unwritten session ends per client is limited; beyond the limit a session continues, and other clients can end their sessions", async () => {
@@ -324,7 +318,6 @@ Deno.test("the number of unwritten session ends per client is limited; beyond th
   assertEquals(await later(bob, last), 204);
   const other = open({ store: fragile.store });
   for (const id of ids) assertEquals(await use({ ...ada, server: other }, id), 404);
-  for (const each of [server, other]) await each.close();
 });
 
 Deno.test("a session whose record is unreadable has ended, and new sessions are accepted", async () => {
@@ -340,13 +333,12 @@ Deno.test("a session whose record is unreadable has ended, and new sessions are 
   assertEquals(await use(there, id), 200);
   const next = await begin(there);
   assertEquals([await use(there, next), await use(here, next)], [200, 200]);
-  for (const server of [a, b]) await server.close();
 });
 
 for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: [1] }, { level: "error", uris: {} }]) {
   Deno.test(`a session with the record ${JSON.stringify(record)} has ended`, async () => {
     const memory = memoryStore();
-    const server = open({ store: customStore(memory[INTERNALS].connect) });
+    await using server = open({ store: customStore(memory[INTERNALS].connect) });
     const id = await begin({ server });
     const realm = JSON.stringify(["ended", "/mcp"]);
     const hashed = new TextEncoder().encode(JSON.stringify([realm, "session", id]));
@@ -356,12 +348,11 @@ for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: 
     await memory.set(key, value, { ttlMs: 60_000 });
     assertEquals(await use({ server }, id), 404);
     assertEquals(await use({ server }, await begin({ server })), 200);
-    await server.close();
   });
 }
 
 Deno.test("a session id of an unknown version is refused like an unknown id", async () => {
-  const server = open();
+  await using server = open();
   const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["ended", "/mcp"]) });
   const id = await begin({ server });
   const [version, value] = await sealer.open("session", id) as [number, unknown];
@@ -373,7 +364,6 @@ Deno.test("a session id of an unknown version is refused like an unknown id", as
     assertEquals([unknown.status, await readReply(unknown)], [404, await readReply(foreign)]);
     assertEquals(await end({ server }, text), 404);
   }
-  await server.close();
 });
 
 Deno.test("the number of answers and cancellations that are forwarded although no instance waits for them is limited", async () => {
@@ -405,7 +395,6 @@ Deno.test("the number of answers and cancellations that are forwarded although n
   assertEquals(await use(bob, session), 200);
   const cancelled = { method: "notifications/cancelled", params: { requestId: 1 } };
   assertEquals((await send(bob, cancelled, session)).status, 202);
-  for (const server of [a, b]) await server.close();
 });
 
 Deno.test("an answer reaches the instance that asked, and is forwarded once", async () => {
@@ -431,12 +420,11 @@ Deno.test("an answer reaches the instance that asked, and is forwarded once", as
     text += value;
   }
   await reader?.cancel();
-  for (const server of [a, b]) await server.close();
 });
 
 Deno.test("one client cannot fill the queue of pending store operations", async () => {
   const fragile = makeFragile(400);
-  const server = open({ store: fragile.store });
+  await using server = open({ store: fragile.store });
   const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
   const ids: string[] = [];
   for (let i = 0; i < 400; i++) ids.push(await begin(ada));
@@ -450,5 +438,4 @@ Deno.test("one client cannot fill the queue of pending store operations", async 
   // 32 requests use the store at once, and 64 wait for their turn.
   assertEquals(statuses.filter((each) => each === 503).length, 400 - 32 - 64);
   assertEquals(await fair, 200, "another client could not open a session without the store");
-  await server.close();
 });

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -34,14 +35,14 @@ function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance
     run: async (_input, ctx) => `${(await ctx.elicit("name", { message: "Name?", schema: form })).content?.name}`,
   });
   const hold = tool({ name: "hold", run: () => pass });
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "lost",
     version: "1.0.0",
     handlers: [ask, hold],
     secret: "s".repeat(32),
     clock,
     ...options,
-  });
+  }));
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const post = (session: string | undefined, message: object) =>
     server.fetch(
@@ -130,7 +131,6 @@ Deno.test("late answers, answers to an earlier process, and ids that a client ma
     }
     const later = start(clock);
     assertEquals(await status(later.post(session, { id, result: answer })), 202);
-    await later.server.close();
   }, { limits: { calls: { answerMs: 1000 } } });
   assertEquals(warnings, []);
 });
@@ -199,7 +199,6 @@ Deno.test("an instance that was created while the clock showed 0, as when a Work
     await stream.body?.cancel();
     assertEquals(await status(a.post(session, { id, result: answer })), 202);
     await result;
-    await later.server.close();
   });
   assertEquals(warnings, []);
 });

@@ -2,6 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Round, sendRound } from "../support/rounds.ts";
 import { sentence } from "../support/messages.ts";
@@ -47,13 +48,13 @@ function start(options: Partial<ServerOptions> = {}): Held {
     },
   });
   const handlers = [order("order"), order("other"), inherited, large, endless];
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "answers",
     version: "1.0.0",
     handlers,
     observer: { fault: ({ error }) => faults.push(error) },
     ...options,
-  });
+  }));
   return { server, faults, path: options.path ?? "/mcp" };
 }
 
@@ -83,7 +84,6 @@ Deno.test("a call asks its questions one after another, and then returns its res
   const inputResponses = { second: accept({ ok: false }), first: { action: "decline" } };
   const last = await call(held, "order", { inputResponses, requestState: second.state });
   assertEquals([last.text, last.asked, last.state], ["accept accept", [], undefined]);
-  await held.server.close();
 });
 
 Deno.test("a question is asked again after an answer of the wrong shape, or after an answer to another question", async () => {
@@ -101,7 +101,6 @@ Deno.test("a question is asked again after an answer of the wrong shape, or afte
     ['Second after {"ok":true} for {}?'],
     "an answer was accepted before its question was asked",
   );
-  await held.server.close();
 });
 
 Deno.test("answers without the state of their question are ignored", async () => {
@@ -109,7 +108,6 @@ Deno.test("answers without the state of their question are ignored", async () =>
   const inputResponses = { first: accept({ ok: true }), second: { action: "decline" } };
   assertEquals((await call(held, "order", { inputResponses })).asked, ["First?"]);
   assertEquals((await call(held, "order", { inputResponses: {} })).asked, ["First?"]);
-  await held.server.close();
 });
 
 Deno.test("consent to one price is not accepted for another price", async () => {
@@ -133,7 +131,6 @@ Deno.test("consent to one price is not accepted for another price", async () => 
   await refuse(held, "buy", { arguments: { price: 12 }, inputResponses, requestState: state });
   const paid = await call(held, "buy", { arguments: { price: 10 }, inputResponses, requestState: state });
   assertEquals(paid.text, "paid 10");
-  await held.server.close();
 });
 
 Deno.test("consent to a number is not accepted for another number with the same JSON representation", async () => {
@@ -153,7 +150,6 @@ Deno.test("consent to a number is not accepted for another number with the same 
       else await refuse(held, "pay", more);
     }
   }
-  await held.server.close();
 });
 
 Deno.test("an answer to a question from one server is not accepted by another server with the same secret", async () => {
@@ -174,8 +170,6 @@ Deno.test("an answer to a question from one server is not accepted by another se
           sentence("requestState"),
           `${one.name} at ${other.name}`,
         );}
-      await first.server.close();
-      await second.server.close();
     }
   }
 });
@@ -187,7 +181,6 @@ Deno.test("the name of a property that every object inherits does not count as a
   assertEquals((await call(held, "inherited", { inputResponses: {}, requestState: state })).asked, ["?"]);
   const inputResponses = JSON.parse('{"constructor":{"action":"decline"}}');
   assertEquals((await call(held, "inherited", { inputResponses, requestState: state })).text, "decline");
-  await held.server.close();
 });
 
 Deno.test("inputResponses or requestState of the wrong type is refused", async () => {
@@ -201,7 +194,6 @@ Deno.test("inputResponses or requestState of the wrong type is refused", async (
   for (const requestState of ["", "x", "x".repeat(1000), "x".repeat(200_000)]) {
     assertEquals(await refuse(held, "order", { requestState }), sentence("requestState"));
   }
-  await held.server.close();
 });
 
 Deno.test("a state is valid only for its own tool, arguments and caller", async () => {
@@ -229,7 +221,6 @@ Deno.test("a state is valid only for its own tool, arguments and caller", async 
     await refuse(held, "order", { arguments: args, requestState: open.state }, "ada"),
     sentence("requestState"),
   );
-  await held.server.close();
 });
 
 Deno.test("a state is valid until it expires", async () => {
@@ -240,7 +231,6 @@ Deno.test("a state is valid until it expires", async () => {
   assertEquals((await call(held, "order", { requestState })).asked, ["First?"]);
   await clock.advance(1);
   assertEquals(await refuse(held, "order", { requestState }), sentence("requestState", "calls.stateMs"));
-  await held.server.close();
 });
 
 Deno.test("a client is asked as many times as the limit allows", async () => {
@@ -255,7 +245,6 @@ Deno.test("a client is asked as many times as the limit allows", async () => {
   const says = await refuse(held, "endless", { inputResponses: { q2: accept({ ok: true }) }, requestState });
   assertEquals(says, sentence("calls.rounds", 3));
   assertEquals(held.faults, []);
-  await held.server.close();
 });
 
 Deno.test("a state that is too long is a server error, and is not sent", async () => {
@@ -268,8 +257,6 @@ Deno.test("a state that is too long is a server error, and is not sent", async (
     (await call(roomy, "large", { requestState, inputResponses: { first: { action: "cancel" } } })).text,
     "cancel",
   );
-  await held.server.close();
-  await roomy.server.close();
 });
 
 Deno.test("a state can be exactly as long as the limit", async () => {
@@ -278,9 +265,7 @@ Deno.test("a state can be exactly as long as the limit", async () => {
   for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
     const held = start({ limits: testLimits({ calls: { stateBytes } }) });
     assertEquals((await call(held, "large")).code, code);
-    await held.server.close();
   }
-  await roomy.server.close();
 });
 
 Deno.test("an invalid state gets 400, however long the check takes", async () => {
@@ -296,7 +281,6 @@ Deno.test("an invalid state gets 400, however long the check takes", async () =>
     await refuse(held, "order", { requestState: "x".repeat(1000) });
   } finally {
     Reflect.deleteProperty(crypto.subtle, "decrypt");
-    await held.server.close();
   }
 });
 
@@ -310,5 +294,4 @@ Deno.test("a requestState that is null counts as absent, so answers with it are 
   for (const requestState of [0, false, {}, []]) {
     assertEquals(await refuse(held, "order", { requestState }), sentence("not a string"));
   }
-  await held.server.close();
 });

@@ -6,7 +6,7 @@ import { toBytes } from "../../src/core/protocol/weight.ts";
 import { testLimits } from "../support/limits.ts";
 
 Deno.test("the weight of a stream stays charged if its event makes room for its next event", async () => {
-  const server = createServer({
+  await using server = createServer({
     name: "replay",
     version: "1.0.0",
     handlers: [],
@@ -30,5 +30,4 @@ Deno.test("the weight of a stream stays charged if its event makes room for its 
     ]);
     assertEquals(pot.used, kept.reduce((sum, bytes) => sum + bytes), `round ${round}`);
   }
-  await server.close();
 });

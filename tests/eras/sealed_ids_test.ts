@@ -4,6 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { readReply } from "../support/requests.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -25,7 +26,7 @@ const whoami = tool({
 });
 
 function open(options: Partial<ServerOptions> = {}): Server {
-  return createServer({ name: "sealed", version: "1.0.0", secret: SECRET, handlers: [whoami], ...options });
+  return closeAtEnd(createServer({ name: "sealed", version: "1.0.0", secret: SECRET, handlers: [whoami], ...options }));
 }
 
 async function send({ server, address, principal, path = "/mcp" }: Client, message: object, id?: string) {
@@ -87,12 +88,11 @@ Deno.test("a session that its process has just created opens without a decryptio
     return Object(await readReply(response)).result;
   };
   assertEquals(await countOpened(async () => assertEquals(await read(other), await read(server))), 1);
-  for (const each of [server, other]) await each.close();
 });
 
 Deno.test("the contents of an id do not open it for another principal, on another path or after its end", async () => {
   const clock = fakeClock(Date.now());
-  const server = open({ clock, path: "/:tenant/mcp" });
+  await using server = open({ clock, path: "/:tenant/mcp" });
   const ada = { server, principal: "ada", path: "/a/mcp" };
   const id = await begin(ada);
   assertEquals(await use({ ...ada, principal: "eve" }, id), 404);
@@ -104,12 +104,11 @@ Deno.test("the contents of an id do not open it for another principal, on anothe
   const request = new Request("http://localhost/a/mcp", { method: "DELETE", headers });
   assertEquals((await server.fetch(request, { principal: { id: "ada" } })).status, 204);
   assertEquals(await use(ada, ended), 404);
-  await server.close();
 });
 
 Deno.test("the contents are forgotten with the first use, and after a few seconds", async () => {
   const clock = fakeClock(Date.now());
-  const server = open({ clock });
+  await using server = open({ clock });
   const { pots } = server[INTERNALS].engine.accounts;
   const used = () => pots.get("sessions.sealed")?.used;
   const ids = [await begin({ server }), await begin({ server })];
@@ -120,11 +119,10 @@ Deno.test("the contents are forgotten with the first use, and after a few second
   await clock.advance(11_000);
   assertEquals(used(), 0);
   assertEquals(await countOpened(async () => assertEquals(await use({ server }, late), 202)), 1);
-  await server.close();
 });
 
 Deno.test("a client that creates many ids makes the server forget only its own contents, and none of its sessions", async () => {
-  const server = open();
+  await using server = open();
   const [flood, quiet] = [{ server, address: "192.0.2.1" }, { server, address: "192.0.2.2" }];
   const own = await begin(flood);
   const other = await begin(quiet);
@@ -134,5 +132,4 @@ Deno.test("a client that creates many ids makes the server forget only its own c
   assert(Number(pots.get("sessions.sealed")?.used) <= 2 * 262_144);
   assertEquals(await countOpened(async () => assertEquals(await use(quiet, other), 202)), 0);
   assertEquals(await countOpened(async () => assertEquals(await use(flood, own), 202)), 1);
-  await server.close();
 });

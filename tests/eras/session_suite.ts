@@ -4,6 +4,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { readReply } from "../support/requests.ts";
@@ -38,7 +39,9 @@ function startServer(options: Partial<ServerOptions> = {}): Held {
   });
   return {
     log,
-    server: createServer({ name: "kept", version: "1.0.0", secret: SECRET, handlers: [hold, who], ...options }),
+    server: closeAtEnd(
+      createServer({ name: "kept", version: "1.0.0", secret: SECRET, handlers: [hold, who], ...options }),
+    ),
   };
 }
 
@@ -144,7 +147,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       assertEquals(running.headers.get("content-type"), "text/event-stream");
       await end(held, id);
       await running.text();
-      await held.server.close();
     });
   });
 
@@ -168,8 +170,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       await late.body?.cancel();
       assertEquals(late.status, 404);
       assertEquals(await isGood(held, id), false);
-      await before.server.close();
-      await held.server.close();
     }));
 
   test("what a session has negotiated is valid in another process only with the same secret and server name", async () => {
@@ -190,7 +190,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     for (const other of others) assertEquals(await isGood(other, id), false);
     const rotated = start({ secret: ["another secret of at least thirty-two characters", SECRET] });
     assertEquals(await isGood(rotated, id), true);
-    for (const { server } of [after, rotated, ...others]) await server.close();
   });
 
   if (!makeStore) {
@@ -209,7 +208,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
           assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
           assertEquals(warnings.length, 1, warnings.join("\n"));
           assertStringIncludes(warnings[0], secret ? "elsewhere" : "kept");
-          for (const { server } of [one, other]) await server.close();
         }
       } finally {
         console.warn = warn;
@@ -225,7 +223,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       const { result } = await readReply(await send(held, id, call("who")));
       assertEquals(result.structuredContent.name, undefined);
     }
-    await held.server.close();
   });
 
   test("a session is valid only for its own principal", async () => {
@@ -240,7 +237,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       assertEquals(await isGood(held, open, ada), false);
       assertEquals([await isGood(held, own, ada), await isGood(held, open)], [true, true]);
     }
-    await held.server.close();
   });
 
   test("a session id is valid for sessions.lifeMs, and the id of an ended session is refused for as long", async () => {
@@ -254,7 +250,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     const late = await shake(held);
     await clock.advance(1001);
     assertEquals(await isGood(held, late), false);
-    await held.server.close();
   });
 
   test("the ids of ended sessions are remembered for sessions.lifeMs, which is longer than the idle timeout", async () => {
@@ -270,7 +265,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       await clock.advance(60_000);
       assertEquals(await isGood(held, id), false);
     }
-    await held.server.close();
   });
 
   test("in the last millisecond of its lifetime, a session id is valid, and the id of an ended session is refused", async () => {
@@ -282,7 +276,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals([await isGood(held, used), await isGood(held, ended)], [true, false]);
     await clock.advance(60_000);
     assertEquals([await isGood(held, used), await isGood(held, ended)], [false, false]);
-    await held.server.close();
   });
 
   test("an idle session ends after connections.sessionIdleMs, and not before", async () => {
@@ -296,7 +289,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals(await isGood(held, id), false);
     // The session has ended and is not merely forgotten. A forgotten session's id would still be valid.
     assertEquals(await isGood(held, id), false);
-    await held.server.close();
   });
 
   test("running calls and open streams prevent a session from ending", async () => {
@@ -325,7 +317,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await (await answer).body?.cancel();
     await clock.advance(300_000);
     assertEquals([await isGood(held, running), await isGood(held, listening)], [false, false]);
-    await held.server.close();
   });
 
   test("ending a session ends all its calls and streams, and no other calls", async () => {
@@ -343,7 +334,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals([await isGood(held, id), await isGood(held, other)], [false, true]);
     assertEquals(await end(held, other), 204);
     await (await answers[2]).body?.cancel();
-    await held.server.close();
   });
 
   test("the number of sessions with state is limited, and the id of a session whose state was evicted stays valid", async () => {
@@ -368,7 +358,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await (await busy).body?.cancel();
     assertEquals(await isGood(held, c), true);
     await reader?.cancel();
-    await held.server.close();
   });
 
   test("the id of an ended session is refused until it expires, however many sessions start and end", async () => {
@@ -387,7 +376,6 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals(await end(held, used), 204);
     assertEquals(await isGood(held, used), false);
     assertEquals(await isGood(held, await shake(held)), true);
-    await held.server.close();
   });
 
   test("a session id that is too long is not decoded, and the server issues no such id", async () => {
@@ -406,6 +394,5 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     }
     assertEquals(JSON.stringify(capabilities(size)).length, 4096);
     assertEquals(await isGood(held, id), true);
-    await held.server.close();
   });
 }

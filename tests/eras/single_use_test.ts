@@ -6,6 +6,7 @@ import { INTERNALS } from "../../src/core/internals.ts";
 import { Sealer } from "../../src/server/call/sealer.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
@@ -54,7 +55,9 @@ function open(options: Partial<ServerOptions> = {}, path = "/mcp"): Shop {
       return [first, second, third].map(({ action }) => action).join();
     },
   });
-  const server = createServer({ name: "shop", version: "1.0.0", path, handlers: [pay, visit, order], ...options });
+  const server = closeAtEnd(
+    createServer({ name: "shop", version: "1.0.0", path, handlers: [pay, visit, order], ...options }),
+  );
   return { server, path, paid };
 }
 
@@ -80,7 +83,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
       assertUsed(await call(shop, name, { requestState: state }));
     }
     assertEquals(shop.paid, ["pay", "visit"]);
-    await shop.server.close();
   });
 
   Deno.test(`of many requests with the same answer, one runs (${title})`, async () => {
@@ -90,7 +92,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     assertEquals(shop.paid, ["pay"]);
     assertEquals(answers.filter(({ text }) => text === "accept").length, 1);
     for (const each of answers) if (each.text === undefined) assertUsed(each);
-    await shop.server.close();
   });
 
   Deno.test(`in a call with several rounds, each round after the question is accepted once (${title})`, async () => {
@@ -108,7 +109,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     assertEquals((await call(shop, "order", answer(third.state, "third"))).text, "accept,accept,accept");
     assertUsed(await call(shop, "order", answer(third.state, "third")));
     assertEquals(shop.paid, ["order"]);
-    await shop.server.close();
   });
 
   Deno.test(`after an invalid answer, the question is asked again with a new state (${title})`, async () => {
@@ -119,7 +119,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     assertUsed(await call(shop, "pay", answer(state)));
     assertEquals((await call(shop, "pay", answer(misfit.state))).text, "accept");
     assertEquals(shop.paid, ["pay"]);
-    await shop.server.close();
   });
 
   Deno.test(`an answer counts as used only for its own caller, and expires like other answers (${title})`, async () => {
@@ -132,7 +131,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await clock.advance(1001);
     assertEquals((await call(shop, "pay", answer(late.state), "ada")).says, sentence("requestState", "calls.stateMs"));
     assertEquals(shop.paid, ["pay"]);
-    await shop.server.close();
   });
 }
 
@@ -159,7 +157,6 @@ Deno.test("after the store has lost its data, no earlier answer is accepted, whe
     assertUsed(await call(shops[0], "pay", answer(state)));
   }
   assertEquals(shops[0].paid.length + shops[1].paid.length + late.paid.length, 4);
-  for (const { server } of [...shops, late]) await server.close();
 });
 
 Deno.test("an instance that starts after the store has lost its data refuses earlier answers, even if it gets them first", async () => {
@@ -171,8 +168,6 @@ Deno.test("an instance that starts after the store has lost its data refuses ear
   const second = open({ store, secret: SECRET });
   assertUsed(await call(second, "visit", answer(state, "page"), "ada"));
   assertEquals([first.paid, second.paid], [["visit"], []]);
-  await first.server.close();
-  await second.server.close();
 });
 
 Deno.test("the first answers on a new store are accepted, also from an instance whose clock is slow", async () => {
@@ -186,8 +181,6 @@ Deno.test("the first answers on a new store are accepted, also from an instance 
     await call(fast, "pay", answer(states[2].state), "ada"),
   ];
   assertEquals(answers.map(({ text }) => text), ["accept", "accept", "accept"]);
-  await slow.server.close();
-  await fast.server.close();
 });
 
 Deno.test("of two instances that share a store, only one accepts an answer", async () => {
@@ -200,7 +193,6 @@ Deno.test("of two instances that share a store, only one accepts an answer", asy
     for (const each of answers) if (each.text === undefined) assertUsed(each);
   }
   assertEquals([...shops[0].paid, ...shops[1].paid].length, 20);
-  for (const { server } of shops) await server.close();
 });
 
 Deno.test("without a store, only the process that asked accepts the answer", async () => {
@@ -216,7 +208,6 @@ Deno.test("without a store, only the process that asked accepts the answer", asy
   assertEquals((await call(asked, "pay", answer(ofStore))).code, -32602);
   assertEquals((await call(asked, "pay", answer(state))).text, "accept");
   assertEquals([other.paid, stored.paid, asked.paid], [[], [], ["pay"]]);
-  for (const { server } of [asked, other, stored]) await server.close();
 });
 
 Deno.test("another server with the same secret and store does not accept the answer", async () => {
@@ -228,7 +219,6 @@ Deno.test("another server with the same secret and store does not accept the ans
   const { state } = await call(one, "pay");
   assertEquals((await call(other, "pay", answer(state))).says, sentence("requestState"));
   assertEquals((await call(one, "pay", answer(state))).text, "accept");
-  for (const { server } of [one, other]) await server.close();
 });
 
 Deno.test("a server still rejects a used answer after the state of its path was evicted from memory", async () => {
@@ -236,7 +226,7 @@ Deno.test("a server still rejects a used answer after the state of its path was 
     name: "pay",
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
   });
-  const server = createServer({
+  await using server = createServer({
     name: "shop",
     version: "1.0.0",
     path: "/t/:tenant/mcp",
@@ -249,7 +239,6 @@ Deno.test("a server still rejects a used answer after the state of its path was 
   assertEquals((await call(acme, "pay", answer(state))).text, "accept");
   await call(umbra, "pay");
   assertUsed(await call(acme, "pay", answer(state)));
-  await server.close();
 });
 
 /** Creates a store that can become unavailable. */
@@ -281,7 +270,6 @@ Deno.test("while the store is unavailable, an answer is refused without being us
   while (paid.status === 503) paid = await call(shop, "pay", answer(state));
   assertEquals(paid.text, "accept");
   assertUsed(await call(shop, "pay", answer(state)));
-  await shop.server.close();
 });
 
 Deno.test("if the record of used answers is unreadable, answers to older questions are refused", async () => {
@@ -298,7 +286,6 @@ Deno.test("if the record of used answers is unreadable, answers to older questio
   assertEquals([cut.status, cut.code], [400, -32602]);
   const { state } = await call(shop, "pay");
   assertEquals((await call(shop, "pay", answer(state))).text, "accept");
-  await shop.server.close();
 });
 
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
@@ -317,7 +304,6 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     }
     assertEquals((await call(shop, "pay", answer(other.state), "bob")).text, "accept");
     assertEquals(shop.paid.length, 601);
-    await shop.server.close();
   });
 }
 
@@ -339,7 +325,6 @@ Deno.test("a server that refuses a request because it is busy does not use up th
   await Promise.all(running);
   assertEquals((await call(shop, "pay", answer(state))).text, "accept");
   assertUsed(await call(shop, "pay", answer(state)));
-  await shop.server.close();
 });
 
 Deno.test("a singleUse that is not a boolean is an error, and no question is asked", async () => {
@@ -352,7 +337,6 @@ Deno.test("a singleUse that is not a boolean is an error, and no question is ask
     const shop = open({ handlers: [pay], observer: { fault: ({ error }) => faults.push(error) } });
     assertEquals((await call(shop, "pay")).asked, []);
     assertEquals(String(faults[0]), sentence('"sure"', "singleUse"));
-    await shop.server.close();
   }
 });
 
@@ -367,7 +351,6 @@ Deno.test("a requestState of an unknown version is refused like a requestState o
     assertEquals((await call(shop, "pay", answer(text))).says, sentence("requestState"));
   }
   assertEquals((await call(shop, "pay", answer(state))).text, "accept");
-  await shop.server.close();
 });
 
 behaviour("a question with singleUse is asked and answered like other questions", async (connect) => {

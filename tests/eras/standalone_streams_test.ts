@@ -80,13 +80,12 @@ const handlers = [
 ];
 
 async function withSession(version: string, use: (session: Session) => Promise<void>): Promise<void> {
-  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers });
   const session = await openSession(server, version);
   for (let i = 0; i < 9; i++) {
     await session.send({ id: 10 + i, method: "resources/subscribe", params: { uri: `note://${i}` } });
   }
   await use(session);
-  await server.close();
 }
 
 /** Announces a change, and waits until one of the streams has got it. */
@@ -135,7 +134,7 @@ Deno.test("a resumed stream gets its own events again, and no events of another 
 
 Deno.test("a client can open and close many streams, and opens no more than its share at the same time", async () => {
   const limits = { connections: { streamsPerClient: 3 } };
-  const server = createServer({ name: "s", version: "1.0.0", handlers, limits });
+  await using server = createServer({ name: "s", version: "1.0.0", handlers, limits });
   const session = await openSession(server, "2025-11-25");
   for (let round = 0; round < 5; round++) {
     const streams = [await session.open(), await session.open(), await session.open()];
@@ -144,5 +143,4 @@ Deno.test("a client can open and close many streams, and opens no more than its 
     await Promise.all(streams.map((stream) => stream.cancel()));
     await until(() => server.stats().streams === 0, "the streams are closed");
   }
-  await server.close();
 });

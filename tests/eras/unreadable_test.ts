@@ -85,8 +85,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
 }
 
 Deno.test("over HTTP, a client whose revision is unknown gets an error without an id in JSON-RPC's form", async () => {
-  const server = createServer({ name: "s", version: "1" });
+  await using server = createServer({ name: "s", version: "1" });
   // The specification treats such a client as a client of revision 2025-03-26.
   for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body)).text()), null);
-  await server.close();
 });

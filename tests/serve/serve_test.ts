@@ -56,8 +56,8 @@ Deno.test("aborting the signal closes the server, and a running call gets its re
   });
   const server = createServer({ ...about, handlers: [wait] });
   const end = new AbortController();
-  const served = await serve(server, { port: 0, signals: false, signal: end.signal });
-  const client = await connect(served.url);
+  await using served = await serve(server, { port: 0, signals: false, signal: end.signal });
+  await using client = await connect(served.url);
   const called = client.callTool("wait");
   await until(() => server.stats().running === 1, "the call runs");
   end.abort();
@@ -67,8 +67,6 @@ Deno.test("aborting the signal closes the server, and a running call gets its re
   open();
   assertEquals((await called).content, [{ type: "text", text: "done" }]);
   await served.finished;
-  await client.close();
-  await served.close();
 });
 
 Deno.test("a signal that is already aborted closes the server immediately", async () => {
@@ -183,11 +181,10 @@ Deno.test("if the port is in use, the error names the port, and the server can l
 });
 
 Deno.test("invalid options throw before the server listens", async () => {
-  const server = make();
+  await using server = make();
   await assertRejects(() => serve(server, { port: 70_000 }), TypeError, sentence("port"));
   await assertRejects(() => serve(server, { hostname: "" }), TypeError, sentence("hostname"));
   // Without types, as from JavaScript.
   // deno-lint-ignore no-explicit-any
   await assertRejects(() => serve({} as any), TypeError, sentence());
-  await server.close();
 });

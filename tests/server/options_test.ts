@@ -872,9 +872,8 @@ Deno.test("an unknown option is refused, and the error names the correct option"
 
 Deno.test("development adds no warnings about options", async () => {
   const warnings = await collectWarnings(async () => {
-    const server = createServer({ ...about, development: true, handlers: [tool({ name: "t", run: text })] });
+    await using server = createServer({ ...about, development: true, handlers: [tool({ name: "t", run: text })] });
     await (await connectTest(server)).close();
-    await server.close();
   });
   assertEquals(warnings, []);
 });

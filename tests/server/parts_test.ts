@@ -22,6 +22,7 @@ import { layer, type UseItem } from "../../src/layers/layers.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { advanceUntil, behaviour, gate, type Told, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -133,7 +134,7 @@ const KINDS: readonly Kind[] = [
 function serve({ make }: Kind, start: StartPart, more: Partial<ServerOptions> = {}) {
   const faults: Told[] = [];
   const observer = { fault: (fault: Told) => void faults.push(fault) };
-  return { server: createServer({ ...about, observer, ...make(start), ...more }), faults };
+  return { server: closeAtEnd(createServer({ ...about, observer, ...make(start), ...more })), faults };
 }
 
 for (const kind of KINDS) {
@@ -200,7 +201,6 @@ for (const kind of KINDS) {
       await until(() => changes > 0, "the notification of the change");
       assertEquals(changes, 1);
     }
-    await server.close();
   });
 
   Deno.test(`a start that hangs fails the use of a part in time, and the server closes: ${kind.kind}`, async () => {
@@ -224,7 +224,6 @@ for (const kind of KINDS) {
       await assertRejects(() => server.ready(), TypeError, sentence(kind.kind, "function"));
       assertEquals(await kind.use(server), false);
       assert(faults.length > 0);
-      await server.close();
     }
   });
 }
@@ -239,7 +238,7 @@ Deno.test("parts have separate keys and sealed values, and share slots", async (
   const others = handlers.filter((each) => !unique.includes(each));
   const { auth } = made[2];
   const store = memoryStore();
-  const server = createServer({ ...about, auth, handlers: unique, routes: made[3].routes, store, secret });
+  await using server = createServer({ ...about, auth, handlers: unique, routes: made[3].routes, store, secret });
   await server.ready();
   assert(others.length > 0);
   const all = [...handles.values()];
@@ -258,7 +257,6 @@ Deno.test("parts have separate keys and sealed values, and share slots", async (
     await Promise.all(all.map(async (each) => (await each.store?.own.get("key"))?.value)),
     all.map((_, at) => `${at}`),
   );
-  await server.close();
 });
 
 behaviour("a provider announces changes, and keeps state per server", async (connect) => {
@@ -276,7 +274,7 @@ behaviour("a provider announces changes, and keeps state per server", async (con
     }),
     read: (uri, _ctx, server) => (server && notes.get(server))?.find((name) => uri === `note://${name}`),
   });
-  const other = createServer({ ...about, handlers: [provider] });
+  await using other = createServer({ ...about, handlers: [provider] });
   const { client } = await connect({ handlers: [provider] });
   await using foreign = await connectTest(other);
   const list = async (from: typeof client) => (await from.listResources()).map(({ name }) => name);
@@ -293,7 +291,6 @@ behaviour("a provider announces changes, and keeps state per server", async (con
   const { contents: [read] } = await client.readResource("note://bread");
   assertEquals(Object(read).text, "bread");
   await assertRejects(() => foreign.readResource("note://bread"));
-  await other.close();
 }, { perInstance: "hooks" });
 
 behaviour("a service uses the handle of its server", async (connect) => {
@@ -520,7 +517,7 @@ Deno.test("the error of an asynchronous function that watches the handlers is re
       });
     },
   });
-  const server = createServer({
+  await using server = createServer({
     ...about,
     handlers: [watching],
     observer: { fault: ({ error }) => faults.push(error) },
@@ -529,5 +526,4 @@ Deno.test("the error of an asynchronous function that watches the handlers is re
   server.handlers.add(tool({ name: "later", run: () => "" }));
   await until(() => faults.length === 1, "the error is reported");
   assertEquals(String(faults[0]), "Error: the watcher failed");
-  await server.close();
 });

@@ -57,9 +57,8 @@ async function withServers(
   for (const isMounted of [false, true]) {
     const { routes, ...others } = options;
     const server = createServer({ ...about, ...others, routes: isMounted ? undefined : routes });
-    const whole = isMounted ? mount([server], { routes }) : server;
+    await using whole = isMounted ? mount([server], { routes }) : server;
     await use(whole);
-    await whole.close();
   }
 }
 
@@ -177,7 +176,7 @@ Deno.test("small pieces of an upload that wait to be joined take little memory",
 });
 
 Deno.test("two equal Content-Length headers do not switch off the limit of a route", async () => {
-  const server = createServer({ ...about, routes: [upload], limits: { request: { bodyBytes: 5000 } } });
+  await using server = createServer({ ...about, routes: [upload], limits: { request: { bodyBytes: 5000 } } });
   const served = await openHttpServer(server.fetch);
   const lengths = "Content-Length: 9000\r\n".repeat(2);
   const answer = await exchange(
@@ -186,7 +185,6 @@ Deno.test("two equal Content-Length headers do not switch off the limit of a rou
   );
   assertMatch(answer, /^HTTP\/1\.1 (413|400) /);
   await served.stop();
-  await server.close();
 });
 
 Deno.test("a page that needs CORS can call a route only if it may send cookies", async () => {
@@ -228,7 +226,7 @@ Deno.test("a route finds the checked host in the URL of a request", async () => 
 });
 
 Deno.test("a route gets no request with a method that the Fetch standard forbids", async () => {
-  const server = createServer({ ...about, routes: [where, { ...where, path: "/all", public: true }] });
+  await using server = createServer({ ...about, routes: [where, { ...where, path: "/all", public: true }] });
   const faults: unknown[] = [];
   const served = await openHttpServer(async (request, info) => {
     try {
@@ -247,7 +245,6 @@ Deno.test("a route gets no request with a method that the Fetch standard forbids
     }
   }
   await served.stop();
-  await server.close();
 });
 
 Deno.test("facts about the connection also answer for the request that a route gets", async () => {
@@ -309,13 +306,12 @@ Deno.test("the signal of a request reaches the route with a limited body", async
       return new Response("waiting");
     },
   };
-  const server = createServer({ ...about, routes: [route] });
+  await using server = createServer({ ...about, routes: [route] });
   const end = new AbortController();
   const init = { method: "POST", headers: { host: "localhost" }, body: toStream(10), signal: end.signal };
   await server.fetch(new Request("http://localhost/wait", Object.assign(init, { duplex: "half" })));
   end.abort("gone");
   assertEquals(await aborted, "gone");
-  await server.close();
 });
 
 Deno.test("an upload that breaks off is not reported as a fault of the server", async () => {
@@ -335,7 +331,7 @@ Deno.test("an upload that breaks off is not reported as a fault of the server", 
       fault: (error: unknown) => void faults.push(error),
       refused: (e: unknown) => void refused.push(e),
     };
-    const server = createServer({ ...about, routes: [route], observer });
+    await using server = createServer({ ...about, routes: [route], observer });
     const served = await openHttpServer(server.fetch);
     const lines = ["Content-Length: 9000\r\n\r\naaaa", "Transfer-Encoding: chunked\r\n\r\n5\r\naaaaa\r\n"];
     for (const [at, line] of lines.entries()) {
@@ -351,7 +347,6 @@ Deno.test("an upload that breaks off is not reported as a fault of the server", 
     assertEquals((await visit(server, { body: broken }))[0], 400);
     assertEquals(faults, []);
     await served.stop();
-    await server.close();
   }
 });
 
@@ -366,7 +361,11 @@ Deno.test("a route that stops because the client has disconnected causes no faul
         begun.push("begun");
       }),
   };
-  const server = createServer({ ...about, routes: [route], observer: { fault: (error) => void faults.push(error) } });
+  await using server = createServer({
+    ...about,
+    routes: [route],
+    observer: { fault: (error) => void faults.push(error) },
+  });
   const { promise: ended, resolve } = Promise.withResolvers<Response>();
   const served = await openHttpServer(async (request, info) => {
     const response = await server.fetch(request, info);
@@ -378,7 +377,6 @@ Deno.test("a route that stops because the client has disconnected causes no faul
   socket.destroy();
   assertEquals([(await ended).status, faults], [500, []]);
   await served.stop();
-  await server.close();
 });
 
 Deno.test("an error of a route is reported, also if the route has read the body", async () => {
@@ -390,10 +388,13 @@ Deno.test("an error of a route is reported, also if the route has read the body"
       throw new Error("no disk");
     },
   };
-  const server = createServer({ ...about, routes: [route], observer: { fault: (error) => void faults.push(error) } });
+  await using server = createServer({
+    ...about,
+    routes: [route],
+    observer: { fault: (error) => void faults.push(error) },
+  });
   assertEquals((await visit(server, { path: "/fails", body: "text" }))[0], 500);
   assertEquals(faults.length, 1);
-  await server.close();
 });
 
 /** Returns a body that breaks off after two pieces. */

@@ -72,7 +72,7 @@ for (const [name, make] of Object.entries(servers)) {
   Deno.test(`a server can be created without ${name}, but does not start, and serves nobody`, async () => {
     const faults: unknown[] = [];
     const [options, ...words] = make();
-    const server = create(options, faults);
+    await using server = create(options, faults);
     const expected = sentence(...words);
     for (const headers of credentials) {
       for (const sent of [toRequest("tools/list", {}, headers), initialize(headers)]) {
@@ -90,7 +90,6 @@ for (const [name, make] of Object.entries(servers)) {
     assertEquals(message, fault.message);
     await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
     await assertRejects(() => connect(server), TypeError, fault.message);
-    await server.close();
   });
 }
 
@@ -105,8 +104,8 @@ function initialize(headers: Record<string, string>): Request {
 
 Deno.test("every way into a server that is not ready is closed", async () => {
   const faults: unknown[] = [];
-  const server = create({ auth: apiKey({ keys: { ada: unset.KEY } }), path: "/t/:tenant/mcp" }, faults);
-  const other = create({ auth: apiKey({ keys: { ada: unset.KEY } }) }, faults);
+  await using server = create({ auth: apiKey({ keys: { ada: unset.KEY } }), path: "/t/:tenant/mcp" }, faults);
+  await using other = create({ auth: apiKey({ keys: { ada: unset.KEY } }) }, faults);
   const mounted = mount([other]);
   const at = (path: string, sent: Request) => new Request(new URL(path, sent.url), sent);
   const responses = [
@@ -123,20 +122,17 @@ Deno.test("every way into a server that is not ready is closed", async () => {
   }
   assertEquals(responses.slice(0, 3).map(({ status }) => status), [503, 503, 503]);
   await assertRejects(() => mounted.ready(), TypeError, sentence('"ada"'));
-  await server.close();
-  await other.close();
 });
 
 Deno.test("the author's own use of an authentication whose key is not set fails", async () => {
   const auth = apiKey({ keys: { ada: unset.KEY } });
   const inner = customAuth((request, info, server) => auth.authenticate(request, info, server), { form: "bearer" });
   const faults: unknown[] = [];
-  const server = create({ auth: inner }, faults);
+  await using server = create({ auth: inner }, faults);
   const response = await server.fetch(toRequest("tools/list", {}, { authorization: `Bearer ${KEY}` }));
   assert(response.status >= 500, `${response.status}`);
   assertEquals(faults.length, 1);
   await response.body?.cancel();
-  await server.close();
 });
 
 Deno.test("metrics whose token is not set are served to nobody, and the server does not start", async () => {
@@ -146,9 +142,8 @@ Deno.test("metrics whose token is not set are served to nobody, and the server d
       const response = await metrics.fetch(new Request("http://localhost/metrics", { headers: { authorization } }));
       assertEquals([response.status, await response.text()], [503, ""]);
     }
-    const server = create({ routes: [metrics] }, []);
+    await using server = create({ routes: [metrics] }, []);
     await assertRejects(() => server.ready(), TypeError, sentence("token"));
-    await server.close();
   }
 });
 

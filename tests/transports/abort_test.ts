@@ -4,6 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { readTo } from "../support/read_to.ts";
 import { toRequest } from "../support/requests.ts";
@@ -27,12 +28,12 @@ function createSlow(options: Partial<ServerOptions> = {}): Seen & { readonly ser
         open();
       }),
   });
-  const server = createServer({
+  const server = closeAtEnd(createServer({
     name: "slow",
     version: "1.0.0",
     handlers: [slow, tool({ name: "long", run: () => "x".repeat(1_000_000) })],
     ...options,
-  });
+  }));
   return { started, reasons, server };
 }
 
@@ -84,7 +85,6 @@ for (const [era, open] of Object.entries(eras)) {
     await until(() => reasons.length, "the cancellation");
     assertEquals(reasons, ["disconnected"]);
     await (await response).text();
-    await server.close();
   });
 
   Deno.test(`abort: an open stream ends, and its call is cancelled (${era})`, async () => {
@@ -100,7 +100,6 @@ for (const [era, open] of Object.entries(eras)) {
     let isDone = false;
     while (!isDone) isDone = (await reader?.read())?.done ?? true;
     assertEquals(server.stats().streams, 0);
-    await server.close();
   });
 
   Deno.test(`abort: a call that is aborted before it starts does not run (${era})`, async () => {
@@ -110,7 +109,6 @@ for (const [era, open] of Object.entries(eras)) {
     await response.text();
     await turn(3);
     assertEquals([server.stats().running, reasons], [0, []]);
-    await server.close();
   });
 
   Deno.test(`abort: a call that waits for allow does not run (${era})`, async () => {
@@ -135,7 +133,6 @@ for (const [era, open] of Object.entries(eras)) {
     allowed.open();
     await turn(3);
     assertEquals(ran, 0);
-    await server.close();
   });
 
   Deno.test(`abort: a call that waits in the queue leaves it (${era})`, async () => {
@@ -152,7 +149,6 @@ for (const [era, open] of Object.entries(eras)) {
     first.abort();
     await until(() => reasons.length, "the cancellation");
     for (const response of await Promise.all(responses)) await response.text();
-    await server.close();
   });
 
   Deno.test(`abort: a body that does not arrive is not read to its end (${era})`, async () => {
@@ -180,7 +176,6 @@ for (const [era, open] of Object.entries(eras)) {
       await until(() => isCancelled, "the end of the body");
     }
     assertEquals(reasons, []);
-    await server.close();
   });
 
   Deno.test(`abort: a long result that nobody reads takes no memory (${era})`, async () => {
@@ -193,7 +188,6 @@ for (const [era, open] of Object.entries(eras)) {
     caller.abort();
     assert(server.stats().bytes < 100_000, "the result is still in memory");
     await response.text();
-    await server.close();
   });
 
   Deno.test(`abort: a signal that aborts after the response changes nothing, and has no listeners (${era})`, async () => {
@@ -221,7 +215,6 @@ for (const [era, open] of Object.entries(eras)) {
       AbortSignal.prototype.addEventListener = add;
       AbortSignal.prototype.removeEventListener = remove;
     }
-    await server.close();
   });
 }
 
@@ -238,7 +231,6 @@ Deno.test("abort: a subscription and the stream of a session end", async () => {
   caller.abort();
   await until(() => server.stats().streams === 0, "the end of the streams");
   for (const { body } of responses) await readTo(body, "\0").catch(() => {});
-  await server.close();
 });
 
 Deno.test("abort: the stream of HTTP+SSE ends", async () => {
@@ -252,7 +244,6 @@ Deno.test("abort: the stream of HTTP+SSE ends", async () => {
   await readTo(response.body, "endpoint");
   caller.abort();
   await until(() => server.stats().streams === 0, "the end of the stream");
-  await server.close();
 });
 
 for (const hasInfo of [true, false]) {
@@ -272,6 +263,5 @@ for (const hasInfo of [true, false]) {
     assert(text.includes("done"));
     assertEquals(read, 0);
     await http.stop();
-    await server.close();
   });
 }

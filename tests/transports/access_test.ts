@@ -33,7 +33,7 @@ interface Caller {
 /** Returns the status, and the reason if the request is refused. */
 async function visit({ url, host, origin, info, options }: Caller): Promise<readonly [status: number, text: string]> {
   const who = tool({ name: "who", run: (_input, { principal }) => JSON.stringify(principal ?? null) });
-  const server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
+  await using server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
   const headers: Record<string, string> = {
     "content-type": "application/json",
     accept: "application/json, text/event-stream",
@@ -43,14 +43,11 @@ async function visit({ url, host, origin, info, options }: Caller): Promise<read
     ...host === undefined ? {} : { host },
     ...origin === undefined ? {} : { origin },
   };
-  try {
-    const request = new Request(url ?? `http://${host ?? "localhost"}/mcp`, { method: "POST", headers, body: message });
-    const response = await server.fetch(request, info);
-    const { result, error } = await readReply(response);
-    return [response.status, error?.message ?? result.content[0].text];
-  } finally {
-    await server.close();
-  }
+
+  const request = new Request(url ?? `http://${host ?? "localhost"}/mcp`, { method: "POST", headers, body: message });
+  const response = await server.fetch(request, info);
+  const { result, error } = await readReply(response);
+  return [response.status, error?.message ?? result.content[0].text];
 }
 
 const deno = (hostname: string) => ({ remoteAddr: { transport: "tcp", hostname, port: 5 } });
@@ -142,7 +139,7 @@ Deno.test("the author's code finds the checked host in the URL of a request", as
   const options = { handlers: [who], hosts: ["mcp.example.com"], admit };
   for (const path of ["/mcp", "/tenants/:tenant/mcp"]) {
     for (const scheme of [undefined, auth]) {
-      const server = createServer({ name: "gate", version: "1.0.0", ...options, path, auth: scheme });
+      await using server = createServer({ name: "gate", version: "1.0.0", ...options, path, auth: scheme });
       const full = path.replace(":tenant", "a");
       for (const built of BUILT) {
         const url = built.replace("/mcp", full);
@@ -159,7 +156,6 @@ Deno.test("the author's code finds the checked host in the URL of a request", as
         assertEquals([...new Set(seen)].sort(), expected.map((by) => `${by} ${right}`).sort(), url);
         seen.length = 0;
       }
-      await server.close();
     }
   }
 });
@@ -169,7 +165,7 @@ Deno.test("the address of the client is known, whatever host the URL of a reques
   const auth = customAuth((_request, { peer }) => ({ id: `from ${peer}`, scopes: [] }));
   for (const path of ["/mcp", "/tenants/:tenant/mcp"]) {
     const options = { path, auth, handlers: [who], hosts: ["mcp.example.com"] };
-    const server = createServer({ name: "gate", version: "1.0.0", ...options });
+    await using server = createServer({ name: "gate", version: "1.0.0", ...options });
     for (const url of BUILT) {
       const { method, headers, body } = toRequest("tools/call", { name: "who" }, { host: "mcp.example.com" });
       const full = url.replace("/mcp", path.replace(":tenant", "a"));
@@ -179,7 +175,6 @@ Deno.test("the address of the client is known, whatever host the URL of a reques
       const response = await server.fetch(request, info);
       assertEquals((await readReply(response)).result.content[0].text, "from 203.0.113.7");
     }
-    await server.close();
   }
 });
 
@@ -376,7 +371,7 @@ Deno.test("the most specific of several ranges in Accept decides, wherever the r
 });
 
 Deno.test("a foreign host that is allowed for a remote caller is refused for a caller on this machine", async () => {
-  const server = createServer({ name: "gate", version: "1.0.0" });
+  await using server = createServer({ name: "gate", version: "1.0.0" });
   const visit = async (host: string, address: string) => {
     const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
     const { status, body } = await server.fetch(request, deno(address));
@@ -388,11 +383,10 @@ Deno.test("a foreign host that is allowed for a remote caller is refused for a c
     assertEquals(await visit("mcp.example.com", "127.0.0.1"), 403);
     assertEquals(await visit("localhost", "127.0.0.1"), 200);
   }
-  await server.close();
 });
 
 Deno.test("the cached result for one Accept header is not used for another Accept header", async () => {
-  const server = createServer({ name: "gate", version: "1.0.0" });
+  await using server = createServer({ name: "gate", version: "1.0.0" });
   const accepts = [
     "application/json, text/event-stream",
     "text/html",
@@ -412,11 +406,10 @@ Deno.test("the cached result for one Accept header is not used for another Accep
     );
     await response.body?.cancel();
   }
-  await server.close();
 });
 
 Deno.test("a stream is opened only if the Accept header allows text/event-stream", async () => {
-  const server = createServer({ name: "gate", version: "1.0.0" });
+  await using server = createServer({ name: "gate", version: "1.0.0" });
   for (
     const [accept, status] of [
       ["text/event-stream", 405],
@@ -433,7 +426,6 @@ Deno.test("a stream is opened only if the Accept header allows text/event-stream
     const response = await server.fetch(new Request("http://localhost/mcp", { headers: { accept } }));
     assertEquals([response.status, (await response.json()).error.code], [status, -32600], accept);
   }
-  await server.close();
 });
 
 /** Runs a function with globals of another platform. */
@@ -565,12 +557,11 @@ Deno.test("creating a server throws for a path that no request can have", async 
   }
   assertThrows(() => make("mcp"), TypeError, sentence('"mcp"', "/mcp"));
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
-    const server = make(path);
+    await using server = make(path);
     const { method, headers, body } = toRequest("server/discover");
     const url = `http://localhost${path}`;
     const response = await server.fetch(new Request(url, { method, headers, body: await new Response(body).text() }));
     assertEquals(response.status, 200, path);
     await response.text();
-    await server.close();
   }
 });

@@ -40,7 +40,7 @@ const initialize = {
 };
 
 Deno.test("every HTTP method of the endpoint requires credentials, which are checked before the body is read", async () => {
-  const server = start();
+  await using server = start();
   const requests = [
     toRequest("tools/call", { name: "whoami" }),
     toRequest("server/discover"),
@@ -63,11 +63,10 @@ Deno.test("every HTTP method of the endpoint requires credentials, which are che
   const options = await server.fetch(new Request("http://localhost/mcp", { method: "OPTIONS" }));
   assertEquals(options.status, 405);
   assertEquals((await server.fetch(new Request("http://localhost/other"))).status, 404);
-  await server.close();
 });
 
 Deno.test("a session belongs to the caller that opened it", async () => {
-  const server = start({ auth: apiKey({ keys: { ada: ADA, bob: "bob-8d3f5a7c6e1b9042" } }) });
+  await using server = start({ auth: apiKey({ keys: { ada: ADA, bob: "bob-8d3f5a7c6e1b9042" } }) });
   const begun = await server.fetch(toLegacy("POST", initialize, signed));
   const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
   const call = { method: "tools/call", params: { name: "whoami" } };
@@ -85,18 +84,16 @@ Deno.test("a session belongs to the caller that opened it", async () => {
   }
   assertEquals((await server.fetch(toLegacy("DELETE", undefined, session))).status, 401);
   assertEquals((await server.fetch(toLegacy("DELETE", undefined, { ...session, ...signed }))).status, 204);
-  await server.close();
 });
 
 Deno.test("a caller is authenticated after the checks of Host and Origin, and before any other check", async () => {
   let asked = 0;
-  const server = start({ auth: () => void asked++ });
+  await using server = start({ auth: () => void asked++ });
   const foreign = toRequest("ping", {}, { origin: "https://evil.example" });
   assertEquals((await server.fetch(foreign)).status, 403);
   const rebound = new Request("http://evil.example/mcp", { method: "POST", headers: { host: "evil.example" } });
   assertEquals((await server.fetch(rebound)).status, 403);
   assertEquals(asked, 0);
-  await server.close();
 });
 
 Deno.test("a principal that is passed to fetch takes precedence, and the credentials are ignored", async () => {
@@ -104,25 +101,23 @@ Deno.test("a principal that is passed to fetch takes precedence, and the credent
     name: "show",
     run: (_, { principal, http }) => `${principal?.id} ${http?.headers.get("authorization")}`,
   });
-  const server = start({ handlers: [show] });
+  await using server = start({ handlers: [show] });
   for (const headers of [{}, signed, { authorization: "Bearer wrong" }]) {
     const response = await server.fetch(toRequest("tools/call", { name: "show" }, headers), {
       principal: { id: "front" },
     });
     assertMatch(await response.text(), /"front null"/);
   }
-  await server.close();
 });
 
 Deno.test("a plain function can authenticate, synchronously or asynchronously", async () => {
   const check = ({ headers }: Request) => headers.get("authorization") === "Bearer right" ? { id: "ada" } : undefined;
   for (const auth of [check, async (request: Request) => await check(request)]) {
-    const server = start({ auth });
+    await using server = start({ auth });
     const right = await server.fetch(toRequest("tools/call", { name: "whoami" }, { authorization: "Bearer right" }));
     assertMatch(await right.text(), /you are ada/);
     const wrong = await server.fetch(toRequest("tools/call", { name: "whoami" }));
     assertEquals([wrong.status, wrong.headers.get("www-authenticate")], [401, "Bearer"]);
-    await server.close();
   }
 });
 
@@ -140,17 +135,15 @@ Deno.test("a refusal has its own status, challenges and reason", async () => {
     ],
   ];
   for (const [refusal, status, challenge, message] of cases) {
-    const server = start({ auth: () => refusal });
+    await using server = start({ auth: () => refusal });
     const response = await server.fetch(toRequest("tools/list"));
     assertEquals([response.status, response.headers.get("www-authenticate")], [status, challenge]);
     const { error } = await readReply(response);
     assertEquals(error.message, message);
     assertEquals(error.code, -31000 - status);
-    await server.close();
   }
-  const busy = start({ auth: () => refuseRequest(503) });
+  await using busy = start({ auth: () => refuseRequest(503) });
   assertEquals((await busy.fetch(toRequest("tools/list"))).headers.get("retry-after"), "1");
-  await busy.close();
 });
 
 Deno.test("an error that an authentication throws is reported, and the client gets only the error's id", async () => {
@@ -167,12 +160,11 @@ Deno.test("an error that an authentication throws is reported, and the client ge
   ];
   for (const fail of failures) {
     const faults: unknown[] = [];
-    const server = start({ auth: fail as never, observer: { fault: ({ error }) => void faults.push(error) } });
+    await using server = start({ auth: fail as never, observer: { fault: ({ error }) => void faults.push(error) } });
     const response = await server.fetch(toRequest("tools/list"));
     const text = await response.text();
     assertEquals([response.status, faults.length], [500, 1]);
     assert(!text.includes("secret"), text);
-    await server.close();
   }
 });
 
@@ -180,7 +172,7 @@ Deno.test("concurrent asynchronous authentications are limited per peer and in t
   const clock = fakeClock();
   const signals: AbortSignal[] = [];
   const faults: unknown[] = [];
-  const server = start({
+  await using server = start({
     auth: (_, { signal }) => {
       signals.push(signal);
       return new Promise(() => {});
@@ -207,22 +199,20 @@ Deno.test("concurrent asynchronous authentications are limited per peer and in t
   assertEquals(signals.length, 8);
   await clock.advance(1001);
   assertEquals((await later).status, 503);
-  await server.close();
 });
 
 Deno.test("credentials that have expired, by the server's clock, are refused", async () => {
   const clock = fakeClock(1000);
-  const server = start({ auth: (_, { now }) => ({ id: `at ${now}`, expiresAt: 2000 }), clock });
+  await using server = start({ auth: (_, { now }) => ({ id: `at ${now}`, expiresAt: 2000 }), clock });
   assertMatch(await (await server.fetch(toRequest("tools/call", { name: "whoami" }))).text(), /you are at 1000/);
   await clock.advance(1000);
   const late = await server.fetch(toRequest("tools/list"));
   assertEquals([late.status, late.headers.get("www-authenticate")], [401, 'Bearer error="invalid_token"']);
-  await server.close();
 });
 
 Deno.test("subscriptions and streams end when their credentials expire", async () => {
   const clock = fakeClock();
-  const server = start({ auth: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }), clock });
+  await using server = start({ auth: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }), clock });
   const listen = await server.fetch(toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }));
   const begun = await server.fetch(toLegacy("POST", initialize));
   const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
@@ -237,7 +227,6 @@ Deno.test("subscriptions and streams end when their credentials expire", async (
   assert(!(await texts)[0].includes("resultType"), "the stream ended with a result, which would be final");
   // The client can connect again with new credentials.
   assertEquals((await server.fetch(toLegacy("POST", { method: "ping" }, session))).status, 200);
-  await server.close();
 });
 
 Deno.test("the HTTP+SSE transport authenticates its stream and its messages", async () => {
@@ -251,7 +240,7 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
       return found && "id" in found ? { ...found, expiresAt: info.now + 9000 } : found;
     },
   };
-  const server = start({ auth: own, clock });
+  await using server = start({ auth: own, clock });
   const { fetch } = httpSse(server);
   assertEquals((await fetch(new Request("http://localhost/sse"))).status, 401);
   const stream = await fetch(new Request("http://localhost/sse", { headers: signed }));
@@ -272,7 +261,6 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
   await clock.advance(9001);
   while (!(await reader.read()).done);
   assertEquals((await post(signed)).status, 404);
-  await server.close();
 });
 
 Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when the credentials expire", async () => {
@@ -284,7 +272,7 @@ Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when t
       return isAsync ? turn().then(() => found) : found;
     }, { query: ["key"] });
     const clock = fakeClock();
-    const server = start({ auth: expiring, clock });
+    await using server = start({ auth: expiring, clock });
     await using port = serve(webSocket(server));
     const open = (query: string) => {
       const socket = new WebSocket(`ws://${port.host}/ws${query}`);
@@ -311,7 +299,6 @@ Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when t
     await until(() => admitted.events.length === 3, "the response to the call");
     assertEquals(await advanceUntil(clock, 400, admitted.closed), 1008);
     assertEquals(admitted.events, ["open", "message", "you are ada"]);
-    await server.close();
   }
 });
 
@@ -330,7 +317,7 @@ Deno.test("the routes of an authentication require no credentials, and pages of 
     start: () => () => void closed++,
   };
   for (const cors of [undefined, { origins: ["https://app.example"] }]) {
-    const server = start({ auth: routed, cors });
+    await using server = start({ auth: routed, cors });
     for (const fetch of [server.fetch, httpSse(server).fetch, webSocket(server).fetch]) {
       for (const method of ["GET", "OPTIONS"]) {
         const headers = { origin: "https://page.example", host: "mcp.example.com" };
@@ -342,24 +329,21 @@ Deno.test("the routes of an authentication require no credentials, and pages of 
       assertEquals([broken.status, (await broken.text()).includes("secret")], [500, false]);
       assertEquals((await fetch(new Request(`http://localhost${metadata}/x`))).status, 404);
     }
-    await server.close();
   }
   assertEquals(closed, 2);
 });
 
 Deno.test("pages of other origins can read the challenge", async () => {
-  const server = start({ cors: { origins: ["https://app.example"] } });
+  await using server = start({ cors: { origins: ["https://app.example"] } });
   const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
   assertEquals([response.status, response.headers.get("www-authenticate")], [401, "Bearer"]);
   assertMatch(response.headers.get("access-control-expose-headers") ?? "", /www-authenticate/);
-  await server.close();
 });
 
 Deno.test("on a server with authentication, lists are marked as private for caches", async () => {
-  const server = start();
+  await using server = start();
   const response = await server.fetch(toRequest("tools/list", {}, signed));
   assertEquals((await readReply(response)).result.cacheScope, "private");
-  await server.close();
 });
 
 Deno.test("an observer gets the decisions about callers, but no credentials", async () => {
@@ -381,7 +365,7 @@ Deno.test("an observer gets the decisions about callers, but no credentials", as
 Deno.test("over stdio, calls have the principal that was passed to serveStdio, in both eras, until the principal expires", async () => {
   const clock = fakeClock();
   for (const isLegacy of [false, true]) {
-    const server = start({ clock });
+    await using server = start({ clock });
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     let written = "";
@@ -406,12 +390,11 @@ Deno.test("over stdio, calls have the principal that was passed to serveStdio, i
     await until(() => written.includes("you are local"), "the result");
     await clock.advance(1001);
     await served;
-    await server.close();
   }
 });
 
 Deno.test("a handler can require a principal", async () => {
-  const server = createServer({
+  await using server = createServer({
     name: "me",
     version: "1.0.0",
     handlers: [tool({ name: "own", run: (_, ctx) => requirePrincipal(ctx).id })],
@@ -423,7 +406,6 @@ Deno.test("a handler can require a principal", async () => {
   ]);
   const known = await server.fetch(toRequest("tools/call", { name: "own" }), { principal: { id: "ada" } });
   assertMatch(await known.text(), /"ada"/);
-  await server.close();
 });
 
 Deno.test("a preflight allows the headers in which the schemes read credentials, and those in cors.headers", async () => {

@@ -129,7 +129,7 @@ Deno.test("a mount and a server with path parameters forward requests too", asyn
     auth: auth(),
     handlers: ({ tenant }) => tenant === "none" ? undefined : [whoami],
   });
-  const server = mount([front, tenants]);
+  await using server = mount([front, tenants]);
   const forward = (request: Request, { principal }: Caller) => {
     seen.push(principal?.id);
     return new Response(new URL(request.url).pathname);
@@ -143,13 +143,12 @@ Deno.test("a mount and a server with path parameters forward requests too", asyn
   assertEquals((await send("/tenants/none/mcp"))[0], 404);
   assertEquals((await send("/tenants/acme/mcp", { authorization: "Bearer wrong-wrong-wrong-wrong" }))[0], 401);
   assertEquals(seen, ["apikey:ada", "apikey:ada"]);
-  await server.close();
 });
 
 Deno.test("if forward() fails or returns no response, the client gets HTTP 500 without details", async () => {
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
-  const server = createServer({ ...base, observer });
+  await using server = createServer({ ...base, observer });
   const fails: readonly (() => unknown)[] = [
     () => {
       throw new Error("secret detail");
@@ -163,11 +162,10 @@ Deno.test("if forward() fails or returns no response, the client gets HTTP 500 w
     assertEquals([answer.status, answer.error?.message], [500, sentence("Internal error")]);
   }
   assertEquals(faults.length, 4);
-  await server.close();
 });
 
 Deno.test("a page of another origin gets the response of forward(), whose headers may be immutable", async () => {
-  const front = createServer({ ...base, cors: { origins: ["https://app.example.com"] } });
+  await using front = createServer({ ...base, cors: { origins: ["https://app.example.com"] } });
   const responses: readonly (() => Response | Promise<Response>)[] = [
     () => fetch("data:application/json,{}"),
     () => Response.redirect("http://localhost/other"),
@@ -182,11 +180,10 @@ Deno.test("a page of another origin gets the response of forward(), whose header
   }
   const origin = "https://app.example.com";
   assertEquals(seen, [[200, origin, null], [302, origin, null], [202, origin, null], [200, origin, "kept"]]);
-  await front.close();
 });
 
 Deno.test("forward() gets the checked host in the URL, and the body, also with the server object of Bun", async () => {
-  const front = createServer({ ...base, hosts: ["mcp.example.com"] });
+  await using front = createServer({ ...base, hosts: ["mcp.example.com"] });
   const seen: unknown[] = [];
   const forward = async (request: Request) => {
     const { method } = await request.json();
@@ -200,5 +197,4 @@ Deno.test("forward() gets the checked host in the URL, and the body, also with t
     assertEquals((await front.fetch(request, { info, forward })).status, 200);
   }
   assertEquals(seen, Array(2).fill(["http://mcp.example.com/mcp", "tools/list"]));
-  await front.close();
 });

@@ -650,14 +650,13 @@ Deno.test("the headers of a stream prevent proxies from buffering it", () =>
   }));
 
 Deno.test("a request from a foreign origin is refused before its body is read", async () => {
-  const server = createServer({ name: "wire", version: "1.0.0", handlers });
+  await using server = createServer({ name: "wire", version: "1.0.0", handlers });
   let pulled = 0;
   const body = new ReadableStream<Uint8Array>({ pull: () => void pulled++ }, { highWaterMark: 0 });
   const headers = { ...goodHeaders, origin: "http://evil.example" };
   const init = { method: "POST", headers, body, duplex: "half" };
   const response = await server.fetch(new Request("http://localhost/mcp", init));
   assertEquals([response.status, pulled], [403, 0]);
-  await server.close();
 });
 
 const initialize = JSON.stringify({

@@ -73,7 +73,7 @@ Deno.test("a stream passes through the application's middleware without being bu
       return "done";
     },
   });
-  const mcp = createServer({ name: "mounted", version: "1.0.0", handlers: [wait] });
+  await using mcp = createServer({ name: "mounted", version: "1.0.0", handlers: [wait] });
   const app = new Hono();
   app.use(async (c, next) => {
     await next();
@@ -99,7 +99,6 @@ Deno.test("a stream passes through the application's middleware without being bu
     if (text.includes("notifications/progress")) open();
   }
   assertMatch(text, /"text":"done"/);
-  await mcp.close();
 });
 
 Deno.test("a server that gets the connection info accepts a caller on this machine", async () => {
@@ -116,7 +115,7 @@ Deno.test("a server that gets the connection info accepts a caller on this machi
 });
 
 Deno.test("without the connection info, a mounted server treats all callers as callers on this machine", async () => {
-  const mcp = createServer({ name: "mounted", version: "1.0.0", hosts: ["mcp.example.com"] });
+  await using mcp = createServer({ name: "mounted", version: "1.0.0", hosts: ["mcp.example.com"] });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));
   const ask = async (host: string, facts?: ConnectionInfo) => {
@@ -131,5 +130,4 @@ Deno.test("without the connection info, a mounted server treats all callers as c
   const remote = { remoteAddr: { transport: "tcp", hostname: "203.0.113.5", port: 50_000 } };
   assertEquals(await ask("mcp.example.com", remote), 200);
   assertEquals(await ask("elsewhere.example", remote), 403);
-  await mcp.close();
 });

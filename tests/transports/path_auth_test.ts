@@ -43,7 +43,7 @@ const own: Authentication = {
 Deno.test("an authentication gets the converted path parameters, for its callers, challenges and routes", async () => {
   const read = tool({ name: "read", scopes: ["read"], run: () => "" });
   const server = start({ auth: own, handlers: [whoami, read] });
-  const app = mount([server]);
+  await using app = mount([server]);
   for (const { fetch } of [server, app]) {
     const known = await fetch(at("/tenants/acme/1/mcp", { "x-key": "acme 2" }));
     assertMatch(await known.text(), /acme:ada/);
@@ -59,7 +59,6 @@ Deno.test("an authentication gets the converted path parameters, for its callers
       assertEquals((await fetch(new Request(`http://localhost${wrong}`))).status, 404, wrong);
     }
   }
-  await app.close();
 });
 
 Deno.test("WebSockets and streams are authenticated with the parameters of their path", async () => {
@@ -68,7 +67,7 @@ Deno.test("WebSockets and streams are authenticated with the parameters of their
     seen.push(`${transport} ${JSON.stringify(pathParams(pathSchema))}`);
     return refuseRequest(403, { reason: "nobody may" });
   });
-  const server = start({ auth });
+  await using server = start({ auth });
   const sockets = webSocket(server, { path: "/ws/:tenant/:floor" });
   const streams = httpSse(server, { path: "/sse/:tenant/:floor", messages: "/messages/:tenant/:floor" });
   const upgrade = { headers: { upgrade: "websocket" } };
@@ -83,7 +82,6 @@ Deno.test("WebSockets and streams are authenticated with the parameters of their
     const wrong = new Request(request.url.replace("acme", "ACME"), request);
     assertEquals([(await fetch(wrong)).status, seen.length], [404, 0]);
   }
-  await server.close();
 });
 
 Deno.test("a `routes` function gets the path of the server, with or without parameters", async () => {
@@ -97,11 +95,10 @@ Deno.test("a `routes` function gets the path of the server, with or without para
   assertEquals((await plain.fetch(toRequest("tools/list"))).headers.get("www-authenticate"), "Own");
   const tenants = start({ auth });
   assertEquals(await (await tenants.fetch(new Request("http://localhost/about/tenants/acme/1/mcp"))).text(), path);
-  const app = mount([plain, tenants]);
+  await using app = mount([plain, tenants]);
   for (const [about, text] of [["/mcp", "/mcp"], ["/tenants/bee/1/mcp", path]]) {
     assertEquals(await (await app.fetch(new Request(`http://localhost/about${about}`))).text(), text);
   }
-  await app.close();
 });
 
 Deno.test("a fixed route takes precedence over a path with parameters that also matches", async () => {
@@ -109,19 +106,17 @@ Deno.test("a fixed route takes precedence over a path with parameters that also 
     authenticate: () => undefined,
     routes: [{ path: "/.well-known/facts/mcp", fetch: () => new Response("facts") }],
   };
-  const server = createServer({ name: "t", version: "1.0.0", path: "/:a/:b/mcp", auth });
+  await using server = createServer({ name: "t", version: "1.0.0", path: "/:a/:b/mcp", auth });
   const found = await server.fetch(new Request("http://localhost/.well-known/facts/mcp"));
   assertEquals([found.status, await found.text()], [200, "facts"]);
   assertEquals((await server.fetch(at("/well-known/facts/mcp"))).status, 401);
-  await server.close();
 });
 
 Deno.test("the WebSocket path must contain the server's path parameters", async () => {
-  const server = start();
+  await using server = start();
   for (const path of [undefined, "/ws", "/ws/:tenant", "/:tenant/:floor/:more/ws", "/:tenant/:room/ws"]) {
     assertThrows(() => webSocket(server, { path }), TypeError, sentence("tenant, floor"));
   }
-  await server.close();
 });
 
 Deno.test("an authentication with a mistake refuses every request and states why", async () => {
@@ -139,14 +134,16 @@ Deno.test("an authentication with a mistake refuses every request and states why
     [{ authenticate, routes: () => "/x" as never }, sentence("routes")], // The mistake is on purpose.
   ];
   for (const [auth, message] of wrong) {
-    const server = start({ auth });
+    await using server = start({ auth });
     await assertRejects(() => server.ready(), TypeError, message);
     assertEquals((await server.fetch(at("/tenants/acme/1/mcp"))).status, 500);
-    await server.close();
   }
-  const plain = createServer({ name: "t", version: "1", auth: { authenticate, routes: [{ path: "/:x", fetch }] } });
+  await using plain = createServer({
+    name: "t",
+    version: "1",
+    auth: { authenticate, routes: [{ path: "/:x", fetch }] },
+  });
   await assertRejects(() => plain.ready(), TypeError, sentence('"/:x"'));
-  await plain.close();
 });
 
 Deno.test("an invalid challenge, and missing path parameters, are reported as faults", async () => {
@@ -166,7 +163,7 @@ Deno.test("an invalid challenge, and missing path parameters, are reported as fa
       authenticate: ({ headers }) => headers.has("x-key") ? principal : undefined,
       challenge,
     };
-    const server = start({ auth, observer, handlers: [read] });
+    await using server = start({ auth, observer, handlers: [read] });
     assertEquals((await server.fetch(at("/tenants/acme/1/mcp"))).status, 500);
     assertEquals(String(faults.splice(0)), sentence("challenge"));
     // The challenge names the scopes in both cases.
@@ -174,20 +171,17 @@ Deno.test("an invalid challenge, and missing path parameters, are reported as fa
     const wanted = 'Bearer error="insufficient_scope", scope="read"';
     assertEquals([few.status, few.headers.get("www-authenticate")], [403, wanted]);
     assertEquals(String(faults.splice(0)), sentence("challenge"));
-    await server.close();
   }
   const auth = customAuth((_request, { pathParams }) => ({ id: String(pathParams().tenant) }));
-  const plain = createServer({ name: "t", version: "1", auth, observer });
+  await using plain = createServer({ name: "t", version: "1", auth, observer });
   assertEquals((await plain.fetch(toRequest("tools/list"))).status, 500);
   assertEquals(String(faults), sentence("TypeError"));
-  await plain.close();
 });
 
 Deno.test("a principal that is passed to fetch needs no authentication on a tenant's path either", async () => {
-  const server = start({ auth: { ...own, authenticate: () => refuseRequest(403) } });
+  await using server = start({ auth: { ...own, authenticate: () => refuseRequest(403) } });
   const response = await server.fetch(at("/tenants/acme/1/mcp"), { principal: { id: "front" } });
   assertMatch(await response.text(), /front/);
-  await server.close();
 });
 
 Deno.test("concurrent asynchronous checks of parameters are limited per peer and in total, and each check has a timeout", async () => {
@@ -199,7 +193,7 @@ Deno.test("concurrent asynchronous checks of parameters are limited per peer and
   const slow = { "~standard": { ...standard, validate } };
   let authentications = 0;
   const auth: Authentication = { ...own, authenticate: () => (authentications++, { id: "ada" }) };
-  const server = createServer({
+  await using server = createServer({
     name: "t",
     version: "1.0.0",
     path,
@@ -240,15 +234,13 @@ Deno.test("concurrent asynchronous checks of parameters are limited per peer and
   await until(() => checks === 6, "a further check has started after the other checks");
   await clock.advance(1001);
   assertEquals((await later).status, 503);
-  await server.close();
 });
 
 Deno.test("concurrent checks with a synchronous schema are not limited in number", async () => {
-  const server = start({ limits: testLimits({ auth: { running: 1, runningPerPeer: 1 } }) });
+  await using server = start({ limits: testLimits({ auth: { running: 1, runningPerPeer: 1 } }) });
   const info = { remoteAddr: { hostname: "127.0.0.1" } };
   const all = Array.from({ length: 50 }, (_, i) => server.fetch(at(`/tenants/acme/${i}/mcp`), info));
   for (const { status } of await Promise.all(all)) assertEquals(status, 200);
-  await server.close();
 });
 
 Deno.test("an error in the schema or in the handlers function is not reported as a busy server", async () => {
@@ -260,12 +252,11 @@ Deno.test("an error in the schema or in the handlers function is not reported as
     const response = await server.fetch(at("/tenants/acme/1/mcp"));
     assertEquals([response.status, (await response.text()).includes("broken")], [500, false]);
     await server.close();
-    const second = start({
+    await using second = start({
       handlers: () => {
         throw error;
       },
     });
     assertEquals((await second.fetch(at("/tenants/acme/1/mcp"))).status, 500);
-    await second.close();
   }
 });

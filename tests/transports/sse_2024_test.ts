@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer, type PathServerOptions, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth } from "../../src/auth/auth.ts";
 import { z } from "zod";
+import { closeAtEnd } from "../support/running.ts";
 import { until } from "../support/behaviour.ts";
 import { httpSse, type HttpSseOptions } from "../../src/server/transports/http/sse_2024.ts";
 import { testLimits } from "../support/limits.ts";
@@ -43,7 +44,7 @@ function readEvents(response: Response): { next(): Promise<string | undefined>; 
 }
 
 function setUp(options: Partial<ServerOptions> = {}, paths?: HttpSseOptions) {
-  const server = createServer({ name: "old", version: "1.0.0", ...options });
+  const server = closeAtEnd(createServer({ name: "old", version: "1.0.0", ...options }));
   const service = httpSse(server, paths);
 
   function post(path: string, body: unknown, init: RequestInit = {}, info?: Info): Promise<Response> {
@@ -63,7 +64,7 @@ function setUp(options: Partial<ServerOptions> = {}, paths?: HttpSseOptions) {
 }
 
 Deno.test("the stream announces the URL for messages, and contains the server's responses", async () => {
-  const { server, post, open } = setUp();
+  const { post, open } = setUp();
   const { response, events, path } = await open();
   assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
   assertMatch(path, /^\/messages\?sessionId=[0-9a-f-]{36}$/);
@@ -73,11 +74,10 @@ Deno.test("the stream announces the URL for messages, and contains the server's 
   const { id, result } = JSON.parse(event.slice(6));
   assertEquals([id, result.protocolVersion], [1, "2024-11-05"]);
   await events.leave();
-  await server.close();
 });
 
 Deno.test("both paths can be configured, and requests to other paths go to the server", async () => {
-  const { server, service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
+  const { service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
   const { events, path } = await open();
   assertMatch(path, /^\/old\/post\?sessionId=/);
   assertEquals((await post(path, initialize)).status, 202);
@@ -87,11 +87,10 @@ Deno.test("both paths can be configured, and requests to other paths go to the s
   const answer = await post("/mcp", initialize, { headers: { accept } });
   assertEquals([answer.status, (await readReply(answer)).result.serverInfo.name], [200, "old"]);
   await events.leave();
-  await server.close();
 });
 
 Deno.test("an invalid message is refused", async () => {
-  const { server, post, open } = setUp({ limits: { request: { bodyBytes: 1000 } } });
+  const { post, open } = setUp({ limits: { request: { bodyBytes: 1000 } } });
   const { events, path } = await open();
   const status = async (...args: Parameters<typeof post>) => (await post(...args)).status;
   assertEquals(await status(path, initialize, { headers: { "content-type": "text/plain" } }), 415);
@@ -102,11 +101,10 @@ Deno.test("an invalid message is refused", async () => {
   assertEquals(await status(path, "no JSON"), 202);
   assertMatch(await events.next() ?? "", /"code":-32700/);
   await events.leave();
-  await server.close();
 });
 
 Deno.test("the server does not wait for a message that stops in the middle", async () => {
-  const { server, service, open } = setUp({ limits: { request: { bodyMs: 100 } } });
+  const { service, open } = setUp({ limits: { request: { bodyMs: 100 } } });
   const { events, path } = await open();
   const lengths: readonly Record<string, string>[] = [{}, { "content-length": "100" }];
   for (const length of lengths) {
@@ -118,11 +116,10 @@ Deno.test("the server does not wait for a message that stops in the middle", asy
     assertMatch(await response.text(), /bodyMs/);
   }
   await events.leave();
-  await server.close();
 });
 
 Deno.test("requests with a foreign Origin or Host are rejected on the stream path and on the messages path", async () => {
-  const { server, service, post, open } = setUp();
+  const { service, post, open } = setUp();
   const { events, path } = await open();
   for (const name of ["origin", "host"]) {
     const headers = { [name]: name === "host" ? "evil.example" : "https://evil.example" };
@@ -132,12 +129,11 @@ Deno.test("requests with a foreign Origin or Host are rejected on the stream pat
     assertEquals((await post(path, initialize, { headers })).status, 403);
   }
   await events.leave();
-  await server.close();
 });
 
 Deno.test("a caller cannot post to the stream of another caller", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
-  const { server, post, open } = setUp({ handlers: [whoami] });
+  const { post, open } = setUp({ handlers: [whoami] });
   const ada = { principal: { id: "ada" } };
   const { events, path } = await open(ada);
   const statuses = [undefined, { principal: { id: "eve" } }, ada].map(async (info) =>
@@ -148,7 +144,6 @@ Deno.test("a caller cannot post to the stream of another caller", async () => {
   await post(path, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } }, {}, ada);
   assertMatch(await events.next() ?? "", /"text":"ada"/);
   await events.leave();
-  await server.close();
 });
 
 Deno.test("when a client disconnects, its calls are cancelled, and its URL for messages becomes unknown", async () => {
@@ -160,7 +155,7 @@ Deno.test("when a client disconnects, its calls are cancelled, and its URL for m
       return new Promise<string>((resolve) => ctx.signal.addEventListener("abort", () => resolve("left")));
     },
   });
-  const { server, post, open } = setUp({ handlers: [wait] });
+  const { post, open } = setUp({ handlers: [wait] });
   const { events, path } = await open();
   await post(path, initialize);
   await post(path, { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "wait" } });
@@ -169,7 +164,6 @@ Deno.test("when a client disconnects, its calls are cancelled, and its URL for m
   await events.leave();
   await until(() => signal.aborted, "the call is cancelled");
   assertEquals((await post(path, initialize)).status, 404);
-  await server.close();
 });
 
 Deno.test("streams end with the server", async () => {
@@ -184,7 +178,7 @@ Deno.test("streams end with the server", async () => {
 });
 
 Deno.test("the number of streams is limited", async () => {
-  const { server, service, open } = setUp({ limits: { connections: { streams: 2 } } });
+  const { service, open } = setUp({ limits: { connections: { streams: 2 } } });
   const first = await open();
   const second = await open();
   const refused = await service.fetch(new Request(`${origin}/sse`));
@@ -194,7 +188,6 @@ Deno.test("the number of streams is limited", async () => {
   await until(async () => (third = await open()).response.status === 200, "there is room again");
   await second.events.leave();
   await third.events.leave();
-  await server.close();
 });
 
 const tenantPaths = { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" };
@@ -202,7 +195,7 @@ const tenantPaths = { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/
 function setUpTenants(options: Partial<PathServerOptions> = {}) {
   const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id} of ${ctx.pathParams().tenant}` });
   const path = "/tenants/:tenant/mcp";
-  const server = createServer({ name: "old", version: "1.0.0", path, handlers: [whoami], ...options });
+  const server = closeAtEnd(createServer({ name: "old", version: "1.0.0", path, handlers: [whoami], ...options }));
   const { fetch } = httpSse(server, tenantPaths);
   const open = async (tenant: string, info?: Info) => {
     const response = await fetch(new Request(`${origin}/tenants/${tenant}/sse`), info);
@@ -224,7 +217,7 @@ function setUpTenants(options: Partial<PathServerOptions> = {}) {
 const callWhoami = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } };
 
 Deno.test("each tenant has separate streams, and its sessions are refused on another tenant's path", async () => {
-  const { server, open, post } = setUpTenants();
+  const { open, post } = setUpTenants();
   const ada = { principal: { id: "ada" } };
   for (const [spelling, tenant] of [["acme", "acme"], ["%61cme", "acme"], ["a%20b%3F", "a b?"]]) {
     const { response, events, path } = await open(spelling, ada);
@@ -242,14 +235,13 @@ Deno.test("each tenant has separate streams, and its sessions are refused on ano
     assertEquals((await post(path, callWhoami, { principal: { id: "eve" } }))[0], 404);
     await events.leave();
   }
-  await server.close();
 });
 
 Deno.test("a tenant that does not exist has no stream, and posting messages never creates handlers", async () => {
   const made: unknown[] = [];
   const pathSchema = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const limits = testLimits({ endpoints: { open: 1 } });
-  const server = createServer({
+  await using server = createServer({
     name: "old",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
@@ -273,7 +265,6 @@ Deno.test("a tenant that does not exist has no stream, and posting messages neve
   assertMatch(await busy.text(), /endpoints.open/);
   await stream.body?.cancel();
   await until(async () => (await ask("bee")).status === 200, "there is room for another path");
-  await server.close();
 });
 
 Deno.test("the paths for streams and messages must contain the server's path parameters", async () => {
@@ -294,7 +285,6 @@ Deno.test("the paths for streams and messages must contain the server's path par
   const request = { method: "POST", headers, body: JSON.stringify(initialize) };
   assertEquals((await fetch(new Request(`${origin}/tenants/acme/mcp`, request))).status, 200);
   assertEquals((await fetch(new Request(`${origin}/sse`))).status, 404);
-  await server.close();
 });
 
 Deno.test("streams of tenants end when the server closes", async () => {
@@ -307,7 +297,7 @@ Deno.test("streams of tenants end when the server closes", async () => {
 Deno.test("a stream request with cookies must have an Origin, or must be marked as same-origin by the browser", async () => {
   const whoami = tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) });
   const auth = customAuth(() => ({ id: "site:ada" }), { cookies: ["sid"] });
-  const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
+  await using server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
   const { fetch } = httpSse(server);
   const cases: readonly (readonly [headers: Record<string, string>, status: number])[] = [
     [{ cookie: "sid=1" }, 403],
@@ -329,5 +319,4 @@ Deno.test("a stream request with cookies must have an Origin, or must be marked 
     assertEquals(response.status, status, JSON.stringify(headers));
     await response.body?.cancel();
   }
-  await server.close();
 });

@@ -180,7 +180,7 @@ async function stall(turns: number): Promise<void> {
       return text;
     },
   });
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const { promise: room, resolve: read } = Promise.withResolvers<void>();
   let size = 0;
   const chunk = utf8.encode(Array.from({ length: 60 }, (_, i) => call(i, "big") + "\n").join(""));
@@ -195,7 +195,6 @@ async function stall(turns: number): Promise<void> {
   await serving;
   assertEquals(runs, 60);
   assert(size > 60_000_000);
-  await server.close();
 }
 
 Deno.test("messages that wait for later messages do not stop the server from reading", async () => {
@@ -203,7 +202,7 @@ Deno.test("messages that wait for later messages do not stop the server from rea
   let running = 0;
   const wait = tool({ name: "wait", run: () => pass.then(() => void running++) });
   const go = tool({ name: "go", run: open });
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [wait, go] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [wait, go] });
   const chunk = utf8.encode(
     [...Array.from({ length: 100 }, (_, i) => call(i, "wait")), call(100, "go")].map((line) => line + "\n").join(""),
   );
@@ -211,12 +210,11 @@ Deno.test("messages that wait for later messages do not stop the server from rea
   const output = (bytes: Uint8Array) => Promise.resolve(void (written += new TextDecoder().decode(bytes)));
   await serveStdio(server, { input: new Blob([chunk]).stream(), output });
   assertEquals([running, written.split("\n").length], [100, 102]);
-  await server.close();
 });
 
 for (const way of ["the signal", "the end of input", "the server"] as const) {
   Deno.test(`subscriptions end with a result when ${way} ends serving`, async () => {
-    const server = createServer({ name: "here", version: "1.0.0", title: "Here", handlers: [echo] });
+    await using server = createServer({ name: "here", version: "1.0.0", title: "Here", handlers: [echo] });
     const stop = new AbortController();
     const { readable, writable } = new TransformStream<Uint8Array>();
     const writer = writable.getWriter();
@@ -262,7 +260,6 @@ for (const way of ["the signal", "the end of input", "the server"] as const) {
       ]),
     );
     await writer.abort().catch(() => {});
-    await server.close();
   });
 }
 
@@ -272,7 +269,7 @@ Deno.test("a subscription that its client cancels gets no result", async () => {
     JSON.stringify({ jsonrpc: "2.0", id: 1, method: "subscriptions/listen", params }),
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Symbol(shutdown)"}}',
   ];
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const { readable, writable } = new TransformStream<Uint8Array>();
   const writer = writable.getWriter();
   let written = "";
@@ -287,18 +284,16 @@ Deno.test("a subscription that its client cancels gets no result", async () => {
   await writer.close();
   await serving;
   assertEquals(written.trim().split("\n").length, 2);
-  await server.close();
 });
 
 Deno.test("with a signal that is already aborted, serving ends immediately", async () => {
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const input = new ReadableStream<Uint8Array>();
   await serveStdio(server, { input, output: () => Promise.resolve(), signal: AbortSignal.abort() });
-  await server.close();
 });
 
 Deno.test("aborting the signal ends serving", async () => {
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const stop = new AbortController();
   const { readable, writable } = new TransformStream<Uint8Array>();
   const writer = writable.getWriter();
@@ -313,7 +308,6 @@ Deno.test("aborting the signal ends serving", async () => {
   await serving;
   assertEquals(said.map((line) => digest(line)), [[1, "x"]]);
   await writer.abort().catch(() => {});
-  await server.close();
 });
 
 /** Milliseconds without reading after which serving no longer waits for the client. */
@@ -505,7 +499,7 @@ for (const era of ["modern", "legacy"]) {
       },
     });
     const limits = testLimits({ calls: { running: 3, runningPerClient: 3 } });
-    const server = createServer({ name: "here", version: "1.0.0", handlers: [hang], limits });
+    await using server = createServer({ name: "here", version: "1.0.0", handlers: [hang], limits });
     const { readable, writable } = new TransformStream<Uint8Array>();
     const writer = writable.getWriter();
     const write = (...messages: readonly Json[]) =>
@@ -530,7 +524,6 @@ for (const era of ["modern", "legacy"]) {
     const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
     const late = ["stops", "never returns", "waits for a slot", "still waits"];
     assertEquals(errors, late.map((id) => ({ jsonrpc: "2.0", id, error })));
-    await server.close();
   });
 }
 
@@ -543,7 +536,7 @@ Deno.test("when the input ends, each call of a batch that takes too long gets an
       return new Promise<string>(() => {});
     },
   });
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [hang] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [hang] });
   const { readable, writable } = new TransformStream<Uint8Array>();
   const writer = writable.getWriter();
   const write = (message: Json | readonly unknown[]) => writer.write(utf8.encode(`${JSON.stringify(message)}\n`));
@@ -561,7 +554,6 @@ Deno.test("when the input ends, each call of a batch that takes too long gets an
   const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
   assertEquals(answers, ["a", 2].map((id) => ({ jsonrpc: "2.0", id, error })));
   assertEquals(more, []);
-  await server.close();
 });
 
 Deno.test("a process exits when its standard output is closed", async () => {

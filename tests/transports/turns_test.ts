@@ -21,7 +21,7 @@ function ask(kib: number): Request {
 
 for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 200]] as const) {
   Deno.test(`large requests ${size} of several clients are processed in rotation`, async () => {
-    const server = createEcho();
+    await using server = createEcho();
     const order: string[] = [];
     const send = async (id: string) => {
       const response = await server.fetch(ask(kib), { principal: { id } });
@@ -33,7 +33,6 @@ for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 
     await Promise.all([...Array.from({ length: COUNT }, () => send("greedy")), send("other")]);
     assertEquals(order.length, COUNT + 1, "a request got no response");
     assert(order.indexOf("other") < COUNT / 2, order.join());
-    await server.close();
   });
 }
 
@@ -46,7 +45,7 @@ Deno.test("a queued body that is evicted is refused, and its call does not run",
   };
   const mark = tool({ name: "mark", input: { type: "object" }, run });
   const limits = testLimits({ request: { allBodiesBytes: 500_000 } });
-  const server = createServer({ name: "turns", version: "1.0.0", handlers: [mark], limits });
+  await using server = createServer({ name: "turns", version: "1.0.0", handlers: [mark], limits });
   const send = async () => {
     const request = toRequest("tools/call", { name: "mark", arguments: { text: "x".repeat(200_000) } });
     const response = await server.fetch(request, { principal: { id: "ada" } });
@@ -64,7 +63,6 @@ Deno.test("a queued body that is evicted is refused, and its call does not run",
   const served = statuses.filter((status) => status === 200).length;
   assertEquals(ran, served + 1);
   assert(served < 12, statuses.join());
-  await server.close();
 });
 
 Deno.test("queued bodies of any size are charged to their client", async () => {
@@ -73,7 +71,7 @@ Deno.test("queued bodies of any size are charged to their client", async () => {
   };
   const block = tool({ name: "block", input: { type: "object" }, run });
   const limits = { memory: { bytesPerClient: 300_000 } };
-  const server = createServer({ name: "turns", version: "1.0.0", handlers: [block], limits });
+  await using server = createServer({ name: "turns", version: "1.0.0", handlers: [block], limits });
   const send = async () => {
     const request = toRequest("tools/call", { name: "block", arguments: { text: "x".repeat(60_000) } });
     // A body without a Content-Length is read in pieces.
@@ -90,7 +88,6 @@ Deno.test("queued bodies of any size are charged to their client", async () => {
   }
   const statuses = await Promise.all(sending);
   assert(statuses.includes(503) && statuses.includes(200), statuses.join());
-  await server.close();
 });
 
 Deno.test("a small request that arrives while a large request is being parsed gets its response before the large request runs", async () => {
@@ -119,7 +116,7 @@ Deno.test("a small request that arrives while a large request is being parsed ge
       setTimeout(() => small = send("small", []));
     },
   };
-  const server = createServer({ name: "turns", version: "1.0.0", handlers: [note], observer });
+  await using server = createServer({ name: "turns", version: "1.0.0", handlers: [note], observer });
   const list = Array.from({ length: 15_000 }, (_, i) => ({ [`key ${i}`]: {} }));
   await send("small", []);
   await send("large", list);
@@ -128,11 +125,10 @@ Deno.test("a small request that arrives while a large request is being parsed ge
   await send("large", list);
   await small;
   assertEquals(order, ["small runs", "small is answered", "large runs", "large is answered"]);
-  await server.close();
 });
 
 Deno.test("large requests of many clients all get responses, whether their processing is short, long or aborted", async () => {
-  const server = createEcho();
+  await using server = createEcho();
   const send = async (kib: number, isBroken: boolean) => {
     const { url, headers, body } = ask(kib);
     const text = await new Response(body).text();
@@ -145,11 +141,10 @@ Deno.test("large requests of many clients all get responses, whether their proce
   const sizes = Array.from({ length: 60 }, (_, i) => [2, 20, 60, 17, 64][i % 5]);
   const statuses = await Promise.all(sizes.map((kib, i) => send(kib, i % 7 === 0)));
   assertEquals(statuses, sizes.map((_, i) => i % 7 === 0 ? 400 : 200));
-  await server.close();
 });
 
 Deno.test("while small bodies arrive, a large body that is not UTF-8 does not block the parsing of other bodies", async () => {
-  const server = createEcho();
+  await using server = createEcho();
   const post = (body: BodyInit, length: number) => {
     const { url, headers } = ask(1);
     headers.set("content-length", `${length}`);
@@ -173,7 +168,6 @@ Deno.test("while small bodies arrive, a large body that is not UTF-8 does not bl
   slow.forEach((controller) => controller.close());
   await large;
   for (const response of await Promise.all(unread)) await response.text();
-  await server.close();
 });
 
 Deno.test("a large message with an understated length does not take the place of a message that waits to run", async () => {
@@ -196,9 +190,8 @@ Deno.test("a large message with an understated length does not take the place of
       understated = server.fetch(toStale).then(async (response) => (await readAnswer(response)).result.content[0].text);
     },
   };
-  const server = createServer({ name: "turns", version: "1.0.0", handlers: [count], observer });
+  await using server = createServer({ name: "turns", version: "1.0.0", handlers: [count], observer });
   await send();
   isWarm = true;
   assertEquals([await send(), await understated], ["15000", "15000"]);
-  await server.close();
 });

@@ -17,7 +17,7 @@ for (const revision of ["2026-07-28", "2025-11-25"] as const) {
         return "later";
       },
     });
-    const server = createServer({ name: "later", version: "1.0.0", handlers: [later] });
+    await using server = createServer({ name: "later", version: "1.0.0", handlers: [later] });
     const works: string[] = [];
     const waitUntil = (work: Promise<unknown>) => {
       works.push("waits");
@@ -29,7 +29,6 @@ for (const revision of ["2026-07-28", "2025-11-25"] as const) {
     assertEquals(works, ["waits"]);
     open();
     await until(() => works.length === 2, "the promise has settled");
-    await server.close();
   });
 }
 

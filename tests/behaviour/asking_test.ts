@@ -11,7 +11,7 @@ import {
   fakeContext,
   McpError,
 } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS, textOf, turn } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, raise, textOf, turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -386,9 +386,7 @@ behaviour(
     const answers = [
       () => accept({ ok: "yes" }),
       () => ({ action: "maybe" }),
-      () => {
-        throw new McpError(-1, "The user is away", { since: 9 });
-      },
+      () => raise(new McpError(-1, "The user is away", { since: 9 })),
       () => accept({ ok: true }),
     ];
     let at = 0;

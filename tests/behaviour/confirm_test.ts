@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { service, tool, ToolError } from "../../mod.ts";
 import { cache, confirm } from "../../src/layers/layers.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, raise, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
 
@@ -75,12 +75,8 @@ behaviour("if a confirmation function throws, the call fails and the tool does n
       make("nothing", () => undefined as never),
       make("yes", () => true as never),
       make("empty", () => ""),
-      make("fails", () => {
-        throw new RangeError("bug");
-      }),
-      make("refuses", () => {
-        throw new ToolError("There are no notes.");
-      }),
+      make("fails", () => raise(new RangeError("bug"))),
+      make("refuses", () => raise(new ToolError("There are no notes."))),
     ],
   }, { onElicit: () => ({ action: "accept", content: {} }) });
   for (const name of ["nothing", "yes", "empty", "fails"]) {

@@ -2,12 +2,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Context, prompt, resource, service, tool } from "../../mod.ts";
 import { consoleObserver } from "../../src/observe/observe.ts";
-import { behaviour, until } from "../support/behaviour.ts";
+import { behaviour, raise, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
-const fail = (): never => {
-  throw new Error("broken");
-};
+const fail = (): never => raise(new Error("broken"));
 
 const tx = service("tx", () => 1, { per: "call", dispose: fail });
 

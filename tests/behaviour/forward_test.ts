@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, raise, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const form = { type: "object", properties: { value: { type: "string" } }, required: ["value"] };
@@ -24,9 +24,7 @@ function createUpstream(runs: { count: number }) {
   });
   const refuse = tool({
     name: "refuse",
-    run: () => {
-      throw new McpError(-31_401, "Sign in first", { realm: "archive" });
-    },
+    run: () => raise(new McpError(-31_401, "Sign in first", { realm: "archive" })),
   });
   const plain = tool({ name: "plain", run: () => "plain" });
   return createServer({ name: "upstream", version: "1.0.0", handlers: [book, refuse, plain] });

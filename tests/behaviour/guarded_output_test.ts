@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
 
@@ -119,9 +119,7 @@ behaviour("errors of every kind pass through the guards of the handler and of th
   const broken = service("broken", (): string => {
     throw new RangeError(`no connection to db://user:${SECRET}@host`);
   }, { per: () => "all" });
-  const fail = (kind: string) => {
-    throw errors[kind]();
-  };
+  const fail = (kind: string) => raise(errors[kind]());
   const mapError = (error: unknown) => error instanceof RangeError ? `mapped: ${error.message}` : undefined;
   const handlers = Object.keys(errors).flatMap((kind) => [
     tool({ name: kind, mapError, run: () => fail(kind) }),
@@ -168,32 +166,16 @@ behaviour("errors of every kind pass through the guards of the handler and of th
 
 behaviour("the client gets an internal error if a guard fails or returns no text for an error", async (connect) => {
   const guards = (output: OutputGuard) => ({ output: [output] });
-  const run = () => {
-    throw new ToolError(SECRET);
-  };
-  const code = () => {
-    throw new McpError(-31001, SECRET);
-  };
+  const run = () => raise(new ToolError(SECRET));
+  const code = () => raise(new McpError(-31001, SECRET));
   const { client, takeFaults } = await connect({
     development: false,
     handlers: [
-      tool({
-        name: "throws",
-        use: [guard(guards(() => {
-          throw new RangeError("bug");
-        }))],
-        run,
-      }),
+      tool({ name: "throws", use: [guard(guards(() => raise(new RangeError("bug"))))], run }),
       tool({ name: "nothing", use: [guard(guards(() => null))], run }),
       tool({ name: "odd", use: [guard(guards(() => 5))], run }),
       tool({ name: "coded", use: [guard(guards(() => "text"))], run: code }),
-      tool({
-        name: "refuses",
-        use: [guard(guards(() => {
-          throw new ToolError("refused");
-        }))],
-        run,
-      }),
+      tool({ name: "refuses", use: [guard(guards(() => raise(new ToolError("refused"))))], run }),
     ],
   });
   for (const name of ["throws", "nothing", "odd", "coded"]) {

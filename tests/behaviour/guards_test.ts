@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Encoder, McpError, prompt, resource, resourceProvider, service, tool, ToolError } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, raise, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
 
@@ -79,9 +79,7 @@ behaviour("a redacted secret appears in no part of a result", async (connect) =>
     () => ({ content: [{ type: "text", text: "sk-abc" }], structuredContent: { key: "sk-abc" } }),
     () => ({ type: "text", text: "sk-abc" }),
     () => ({ at: new Date(0), key: "sk-abc" }),
-    () => {
-      throw new ToolError("The key sk-abc is wrong.");
-    },
+    () => raise(new ToolError("The key sk-abc is wrong.")),
   ];
   const tools = values.map((value, i) => tool({ name: `t${i}`, use: [guard(guards)], run: () => value() as string }));
   const typed = tool({
@@ -138,9 +136,7 @@ behaviour("the server's guards run around the handler's guards, in order", async
 
 behaviour("an error that a guard throws is reported, and the handler does not run", async (connect) => {
   let runs = 0;
-  const fail = () => {
-    throw new RangeError("secret");
-  };
+  const fail = () => raise(new RangeError("secret"));
   const before = tool({ name: "before", use: [guard({ input: [fail] })], run: () => void runs++ });
   const after = tool({ name: "after", use: [guard({ output: [fail] })], run: () => "value" });
   const { client, takeFaults } = await connect({ handlers: [before, after], development: false });
@@ -308,9 +304,7 @@ behaviour("the schema of a tool can depend on the caller, in lists and in calls"
 });
 
 behaviour("a handler's mapError runs before the server's mapError, for all kinds of handlers", async (connect) => {
-  const fail = (): never => {
-    throw new RangeError("secret");
-  };
+  const fail = (): never => raise(new RangeError("secret"));
   const own = tool({ name: "own", mapError: () => "Own words", run: fail });
   const other = tool({ name: "other", mapError: () => undefined, run: fail });
   const coded = tool({ name: "coded", mapError: () => new McpError(-31001, "Closed"), run: fail });

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertInstanceOf, assertRejects } from "@std/asse
 import { z } from "zod";
 import { type Context, group, McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { cache, guard, idempotent, layer, quota, retry } from "../../src/layers/layers.ts";
-import { behaviour, textOf, turn } from "../support/behaviour.ts";
+import { behaviour, raise, textOf, turn } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const pair = z.object({ a: z.number(), b: z.number().default(2) });
@@ -27,12 +27,7 @@ behaviour(
     const image = { type: "image", data: "AAAA", mimeType: "image/png" } as const;
     const plain = tool({ name: "plain", run: () => "text" });
     const loose = tool({ name: "loose", run: () => ({ n: 1 }) });
-    const broken = tool({
-      name: "broken",
-      run: () => {
-        throw new ToolError([image, { type: "text", text: "no" }]);
-      },
-    });
+    const broken = tool({ name: "broken", run: () => raise(new ToolError([image, { type: "text", text: "no" }])) });
     const outer = use("outer", async (ctx) => {
       const { sum } = await ctx.callTool(add, { a: 1 });
       const total: number = sum;
@@ -70,18 +65,8 @@ behaviour(
   "the content of a failed inner tool reaches the client unless the handler catches the error",
   async (connect) => {
     const image = { type: "image", data: "AAAA", mimeType: "image/png" } as const;
-    const broken = tool({
-      name: "broken",
-      run: () => {
-        throw new ToolError([image]);
-      },
-    });
-    const faulty = tool({
-      name: "faulty",
-      run: () => {
-        throw new Error("secret");
-      },
-    });
+    const broken = tool({ name: "broken", run: () => raise(new ToolError([image])) });
+    const faulty = tool({ name: "faulty", run: () => raise(new Error("secret")) });
     const odd = tool({ name: "odd", output: z.object({ n: z.number() }), run: () => ({ n: "x" }) as never });
     const handlers = [broken, faulty, odd].map(({ name }) => use(`call_${name}`, (ctx) => ctx.callTool(name)));
     const { client, takeFaults } = await connect({ handlers: [broken, faulty, odd, ...handlers] });
@@ -412,12 +397,7 @@ behaviour("a tool that a layer or middleware has changed to no structured conten
 });
 
 behaviour("errors of inner calls reach the handler with their codes", async (connect) => {
-  const closed = tool({
-    name: "closed",
-    run: () => {
-      throw new McpError(-31001, "closed", { at: 1 });
-    },
-  });
+  const closed = tool({ name: "closed", run: () => raise(new McpError(-31001, "closed", { at: 1 })) });
   const outer = use("outer", async (ctx) => {
     const { code, data } = await assertRejects(() => ctx.callTool(closed, {}), McpError);
     await turn();

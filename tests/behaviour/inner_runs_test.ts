@@ -12,6 +12,7 @@ import {
   fence,
   fenced,
   gate,
+  raise,
   started,
   textOf,
   turn,
@@ -549,12 +550,7 @@ behaviour("observers get an event of each inner call, with the id of its outer c
   const events: CallEvent[] = [];
   const refused: string[] = [];
   const leaf = tool({ name: "leaf", run: () => "leaf" });
-  const bad = tool({
-    name: "bad",
-    run: () => {
-      throw new ToolError("no");
-    },
-  });
+  const bad = tool({ name: "bad", run: () => raise(new ToolError("no")) });
   const text = prompt({ name: "text", run: () => "text" });
   const middle = tool({ name: "middle", run: async (_input, ctx) => textOf(await ctx.callTool(leaf, {})) });
   const outer = tool({

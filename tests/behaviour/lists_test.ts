@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { type Connection, McpError } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, raise, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -331,13 +331,7 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
 }
 
 behaviour("a client cannot detect a handler whose allow throws", async (connect) => {
-  const broken = tool({
-    name: "broken",
-    allow() {
-      throw new Error("secret");
-    },
-    run: () => "",
-  });
+  const broken = tool({ name: "broken", allow: () => raise(new Error("secret")), run: () => "" });
   const { client, takeFaults } = await connect({ handlers: [make("a"), broken] });
   const error = await assertRejects(() => client.callTool("broken"), McpError);
   assertEquals([error.code, error.message, error.data], [-32602, sentence('"broken"'), undefined]);

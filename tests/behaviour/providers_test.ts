@@ -16,7 +16,7 @@ import {
 } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, textOf } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, raise, textOf } from "../support/behaviour.ts";
 import { hasInstances } from "../support/instances.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -298,12 +298,8 @@ for (const [junk, name, ...words] of JUNK) {
 
 behaviour("a provider that throws fails the call, and an McpError of it is sent unchanged", async (connect) => {
   const provider = toolProvider({
-    list() {
-      throw new Error("secret");
-    },
-    find(name) {
-      throw name === "known" ? new McpError(4, "no such thing") : new Error("secret");
-    },
+    list: () => raise(new Error("secret")),
+    find: (name) => raise(name === "known" ? new McpError(4, "no such thing") : new Error("secret")),
   });
   const { client, takeFaults } = await connect({ handlers: [say("own"), provider], mapError: () => undefined });
   await assertRejects(() => client.listTools(), McpError, "Internal error");

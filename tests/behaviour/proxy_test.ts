@@ -6,6 +6,7 @@ import { createServer, McpError, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
 import { createProxy } from "./proxy.ts";
+import { raise } from "../support/behaviour.ts";
 
 const CODE = -31_401;
 
@@ -25,12 +26,7 @@ function createUpstream() {
       return { seat: `${content?.name} ${uri}`, flight };
     },
   });
-  const refuse = tool({
-    name: "refuse",
-    run: () => {
-      throw new McpError(CODE, "Sign in first", { realm: "seats" });
-    },
-  });
+  const refuse = tool({ name: "refuse", run: () => raise(new McpError(CODE, "Sign in first", { realm: "seats" })) });
   return createServer({ name: "upstream", version: "1.0.0", handlers: [book, refuse] });
 }
 

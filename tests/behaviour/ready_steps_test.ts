@@ -5,7 +5,7 @@ import { type Context, extension, McpError, type Middleware, resource, service, 
 import type { LimitEvent } from "../../src/observe/observe.ts";
 import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, raise, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const annotations = { readOnlyHint: true };
@@ -83,12 +83,8 @@ behaviour(
 behaviour("a cache stores neither failures nor results of calls that took several rounds", async (connect) => {
   let runs = 0;
   const kinds: Record<string, () => unknown> = {
-    words: () => {
-      throw new ToolError("no");
-    },
-    bug: () => {
-      throw new Error("bug");
-    },
+    words: () => raise(new ToolError("no")),
+    bug: () => raise(new Error("bug")),
     error: () => ({ content: [], isError: true }),
     response: () => new Response("no", { status: 500 }),
   };

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
 import { layer, quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, raise, started, textOf, turn, until } from "../support/behaviour.ts";
 
 /** Creates a provider of the resources `note://NAME` and `note://both`. */
 function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
@@ -83,10 +83,7 @@ behaviour("a missing resource of an inner read, or an error of middleware, is fi
   const lacking = provide("a", { read: async (_uri, ctx) => await ctx.readResource("other://none") });
   const replacing = provide("a", {
     read: () => undefined,
-    use: [(_ctx, next) =>
-      Promise.resolve(next()).catch(() => {
-        throw new McpError(7, "replaced");
-      })],
+    use: [(_ctx, next) => Promise.resolve(next()).catch(() => raise(new McpError(7, "replaced")))],
   });
   const other = resource({ uri: "other://none", name: "other", read: () => undefined });
   const { client } = await connect({ handlers: [lacking, provide("b"), other] });

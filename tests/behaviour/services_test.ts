@@ -12,7 +12,7 @@ import {
   ToolError,
 } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, raise, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Creates services that record their creation and disposal in a log. */
@@ -403,9 +403,7 @@ behaviour("ctx.get returns services that the handler does not declare", async (c
 behaviour(
   "if a service fails while `allow` runs, the handler is hidden and the failure is reported",
   async (connect) => {
-    const broken = service("broken", () => {
-      throw new RangeError("down");
-    });
+    const broken = service("broken", () => raise(new RangeError("down")));
     const hidden = tool({ name: "hidden", services: { broken }, allow: () => true, run: () => "x" });
     const { client, takeFaults } = await connect({ handlers: [hidden] });
     assertEquals(await client.listTools(), []);

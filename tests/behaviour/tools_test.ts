@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { McpError, media, prompt, resourceLink, tool, ToolError } from "../../mod.ts";
-import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
+import { behaviour, type Connect, raise, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 behaviour("a tool is listed with all its fields", async (connect, { era }) => {
@@ -291,19 +291,9 @@ function failing(): Parameters<Connect>[0] {
           throw new ToolError([{ type: "text", text: "first" }, resourceLink("file:///log")]);
         },
       }),
-      tool({
-        name: "coded",
-        run() {
-          throw new McpError(4099, "Out of paper", { tray: 2 });
-        },
-      }),
+      tool({ name: "coded", run: () => raise(new McpError(4099, "Out of paper", { tray: 2 })) }),
       tool({ name: "error", run: () => Promise.reject(new Error(secret)) }),
-      tool({
-        name: "sync",
-        run() {
-          throw new TypeError(secret);
-        },
-      }),
+      tool({ name: "sync", run: () => raise(new TypeError(secret)) }),
       tool({ name: "string", run: () => Promise.reject(secret) }),
       tool({ name: "nothing", run: () => Promise.reject(undefined) }),
     ],
@@ -386,11 +376,7 @@ behaviour(
       cycle,
       fullSymbol: { content: [], structuredContent: { n: Symbol("secret") } },
       fullCycle: { content: [], _meta: cycle },
-      throwing: {
-        toJSON() {
-          throw new Error("secret");
-        },
-      },
+      throwing: { toJSON: () => raise(new Error("secret")) },
       getter: {
         get a() {
           throw new Error("secret");

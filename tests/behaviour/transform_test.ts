@@ -18,7 +18,7 @@ import {
   transform,
 } from "../../mod.ts";
 import { confirm, guard, idempotent } from "../../src/layers/layers.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, raise, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** The same arguments as a schema of each form. */
@@ -99,9 +99,7 @@ const BAD_VALUES: Readonly<Record<string, readonly [value: () => unknown, ...wor
   "returns a symbol": [() => Symbol("t"), "tenant", "JSON"],
   "returns NaN": [() => NaN, "tenant", "JSON"],
   "returns a bigint": [() => 5n, "tenant", "JSON"],
-  throws: [() => {
-    throw new Error("no tenant here");
-  }, "no tenant here"],
+  throws: [() => raise(new Error("no tenant here")), "no tenant here"],
 };
 
 for (const [name, [value, ...words]] of Object.entries(BAD_VALUES)) {

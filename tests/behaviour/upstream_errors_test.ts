@@ -2,16 +2,14 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, prompt, resource, type Server, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, raise, textOf } from "../support/behaviour.ts";
 
 const CODE = -31_401;
 const DATA = { realm: "archive" };
 const SECRET = "Cannot open the archive: token-of-ada has expired";
 
 function createUpstream(stack: AsyncDisposableStack): Server {
-  const fails = () => {
-    throw new McpError(CODE, SECRET, DATA);
-  };
+  const fails = () => raise(new McpError(CODE, SECRET, DATA));
   const server = createServer({ name: "upstream", version: "1.0.0", handlers: [tool({ name: "open", run: fails })] });
   stack.defer(() => server.close());
   return server;
@@ -30,17 +28,12 @@ function createHandlers(upstream: Server, handle: (error: unknown) => never) {
   ];
 }
 
-const escape = (error: unknown): never => {
-  throw error;
-};
-const passOn = (error: unknown): never => {
-  throw error instanceof McpError ? error.asOwn() : error;
-};
+const passOn = (error: unknown): never => raise(error instanceof McpError ? error.asOwn() : error);
 
 behaviour("an upstream error that a handler does not catch becomes an internal error with an id", async (connectTo) => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
-  const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, escape) });
+  const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, raise) });
   const result = await client.callTool("open");
   const [fault] = takeFaults();
   assertEquals(result.isError, true);
@@ -74,7 +67,7 @@ Deno.test("in production, the client does not get the message of an upstream err
   const server = createServer({
     name: "proxy",
     version: "1.0.0",
-    handlers: createHandlers(upstream, escape),
+    handlers: createHandlers(upstream, raise),
     observer: { fault: () => {} },
   });
   stack.defer(() => server.close());

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { group, resource, type Schema, tool } from "../../mod.ts";
 import type { StandardResult } from "../../src/core/schema/standard_result.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, raise } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Values that an author may return by mistake, instead of `true` or `false`. */
@@ -85,9 +85,7 @@ behaviour("a rule that returns neither true nor false hides its handlers", async
 behaviour("a log message is sent only to clients for which `to` returns true", async (connect) => {
   const { client, server, takeFaults } = await connect();
   await client.request("logging/setLevel", { level: "debug" });
-  const fail = () => {
-    throw new Error("cannot decide");
-  };
+  const fail = () => raise(new Error("cannot decide"));
   for (const odd of ODD) server.log.info("secret", { to: deciding(odd) });
   server.log.info("secret", { to: fail });
   server.log.info("public", { to: () => true });

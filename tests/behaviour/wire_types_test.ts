@@ -11,7 +11,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { behaviour, textOf, type Told } from "../support/behaviour.ts";
+import { behaviour, raise, textOf, type Told } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Returns a value that the compiler cannot check, such as a row of a database. */
@@ -171,12 +171,7 @@ behaviour("null for an optional member counts as absent in every result", async 
       run: () => row({ content: [{ ...text, annotations: null }], isError: null, _meta: null }),
     }),
     tool({ name: "link", run: () => row([link]) }),
-    tool({
-      name: "error",
-      run: () => {
-        throw new ToolError(row([{ ...text, _meta: null }]));
-      },
-    }),
+    tool({ name: "error", run: () => raise(new ToolError(row([{ ...text, _meta: null }]))) }),
     prompt({
       name: "p",
       run: () => row({ description: null, messages: [{ role: "user", content: { ...text, _meta: null } }] }),
@@ -216,12 +211,7 @@ behaviour("prompts, contents, completions and errors with a member of a wrong ty
       complete: { id: () => row({ values: ["1"], total: 1.5 }) },
       read: () => "",
     }),
-    tool({
-      name: "error",
-      run: () => {
-        throw new ToolError(row([{ ...png, data: "data:image/png;base64,aGk=" }]));
-      },
-    }),
+    tool({ name: "error", run: () => raise(new ToolError(row([{ ...png, data: "data:image/png;base64,aGk=" }]))) }),
   ];
   const { client, takeFaults } = await connect({ handlers });
   await assertRejects(() => client.getPrompt("description"));

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { resource, tool, ToolError } from "../../mod.ts";
 import { QUIRKS } from "../../src/server/eras/client_quirks.ts";
-import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, raise } from "../support/behaviour.ts";
 
 /** The clients with a test below. */
 const TESTED = ["gemini-cli-mcp-client", "copilot-cli"];
@@ -51,12 +51,7 @@ behaviour(
   "gemini-cli-mcp-client: the structured content is an object if the text is JSON of another value",
   async (connect) => {
     const handlers = Object.entries(RETURNS).map(([name, [value]]) => tool({ name, run: () => value as never }));
-    const failing = tool({
-      name: "failing",
-      run: () => {
-        throw new ToolError("404");
-      },
-    });
+    const failing = tool({ name: "failing", run: () => raise(new ToolError("404")) });
     const { client, join } = await connect({ handlers: [...handlers, failing] });
     const gemini = await join({ info: { name: "gemini-cli-mcp-client", version: "0.61.0" } });
     for (const [name, [, seen]] of Object.entries(RETURNS)) {

@@ -7,7 +7,7 @@ import { LazyEra, LazySessionEra } from "../../src/server/eras/eras.ts";
 import { buildServer } from "../../src/server/server.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { soon, toCall } from "../hostile/attack.ts";
-import { until } from "../support/behaviour.ts";
+import { raise, until } from "../support/behaviour.ts";
 
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
 const link = {} as Link; // The cast is safe, because no test reads this value.
@@ -58,11 +58,7 @@ Deno.test("after a message throws, the next message is accepted, in order", asyn
 for (const isLazy of [true, false]) {
   Deno.test(`an error that an era throws ${isLazy ? "while it loads" : "after it has loaded"} becomes an internal error`, async () => {
     const faults: unknown[] = [];
-    const era: Era = {
-      accept() {
-        throw new Error("on purpose");
-      },
-    };
+    const era: Era = { accept: () => raise(new Error("on purpose")) };
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
     const options = { name: "throws", version: "1.0.0", observer };
     const server = buildServer(options, () => isLazy ? new LazyEra(() => Promise.resolve(era)) : era);

@@ -2,7 +2,7 @@
 import { startResponseTimer, type TimerSource } from "../../src/core/kit/timer.ts";
 import { connect } from "../../src/client/client.ts";
 import { fakeClock } from "../../src/testing/fake_clock.ts";
-import { textOf } from "../support/behaviour.ts";
+import { raise, textOf } from "../support/behaviour.ts";
 import { startHttpProcess } from "../support/http_process.ts";
 import { startStore } from "../support/store_client.ts";
 import { assertEquals } from "../support/std.ts";
@@ -58,9 +58,7 @@ Deno.test("a response timer that fires late waits for as long as it is late, but
 
 Deno.test("a response timer can be cancelled before and after it is late, and never fires after Infinity", () => {
   const { source: clock, advance, jobs } = blockable();
-  const fail = () => {
-    throw new Error("the timer has fired");
-  };
+  const fail = () => raise(new Error("the timer has fired"));
   startResponseTimer(1000, fail, { clock })();
   const stop = startResponseTimer(1000, fail, { clock });
   startResponseTimer(Infinity, fail, { clock });

@@ -5,7 +5,7 @@ import { createServer, mount, type Server, type ServerOptions, service, tool, to
 import { layer } from "../../src/layers/layers.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../../src/server/serve.ts";
-import { gate, until } from "../support/behaviour.ts";
+import { gate, raise, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
 
@@ -144,9 +144,7 @@ Deno.test("if a service fails, serve throws an error with the failure as its cau
   assertEquals(served.port > 0, true);
 });
 
-const breakdown = () => {
-  throw new Error("out of order");
-};
+const breakdown = () => raise(new Error("out of order"));
 const needed = service("needed", breakdown);
 const needing = service("needing", async ({ get }) => await get(needed));
 const broken: Readonly<Record<string, readonly [name: string, options: Partial<ServerOptions>]>> = {

@@ -209,6 +209,11 @@ export function gate(): { readonly pass: Promise<void>; readonly open: () => voi
   return { pass: promise, open: resolve };
 }
 
+/** Throws an error, in an expression. */
+export function raise(error: unknown): never {
+  throw error;
+}
+
 /** Returns the promise. Its rejection is not reported as unhandled if the test fails before awaiting the promise. */
 export function started<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});

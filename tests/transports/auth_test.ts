@@ -7,7 +7,7 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
-import { advanceUntil, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, raise, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -148,9 +148,7 @@ Deno.test("a refusal has its own status, challenges and reason", async () => {
 
 Deno.test("an error that an authentication throws is reported, and the client gets only the error's id", async () => {
   const failures = [
-    () => {
-      throw new Error("secret detail");
-    },
+    () => raise(new Error("secret detail")),
     () => Promise.reject(new Error("secret detail")),
     () => ({ name: "secret detail" }),
     () => "secret detail",

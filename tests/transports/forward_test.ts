@@ -12,6 +12,7 @@ import {
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";
+import { raise } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -150,9 +151,7 @@ Deno.test("if forward() fails or returns no response, the client gets HTTP 500 w
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
   await using server = createServer({ ...base, observer });
   const fails: readonly (() => unknown)[] = [
-    () => {
-      throw new Error("secret detail");
-    },
+    () => raise(new Error("secret detail")),
     () => Promise.reject(new Error("secret detail")),
     () => undefined,
     () => "text",

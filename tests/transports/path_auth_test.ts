@@ -6,7 +6,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { z } from "zod";
-import { until } from "../support/behaviour.ts";
+import { raise, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -154,9 +154,7 @@ Deno.test("an invalid challenge, and missing path parameters, are reported as fa
   const challenges: readonly Authentication["challenge"][] = [
     () => "Bearer" as never, // The mistake is on purpose.
     () => ({ scheme: "a\r\nb" }),
-    () => {
-      throw new Error("challenge is broken");
-    },
+    () => raise(new Error("challenge is broken")),
   ];
   for (const challenge of challenges) {
     const auth: Authentication = {
@@ -245,18 +243,12 @@ Deno.test("concurrent checks with a synchronous schema are not limited in number
 
 Deno.test("an error in the schema or in the handlers function is not reported as a busy server", async () => {
   for (const error of [new Error("broken"), McpError.internalError("broken")]) {
-    const broken = pathSchema.refine((): boolean => {
-      throw error;
-    });
+    const broken = pathSchema.refine((): boolean => raise(error));
     const server = start({ pathSchema: broken as never }); // The cast makes one type fit both schemas.
     const response = await server.fetch(at("/tenants/acme/1/mcp"));
     assertEquals([response.status, (await response.text()).includes("broken")], [500, false]);
     await server.close();
-    await using second = start({
-      handlers: () => {
-        throw error;
-      },
-    });
+    await using second = start({ handlers: () => raise(error) });
     assertEquals((await second.fetch(at("/tenants/acme/1/mcp"))).status, 500);
   }
 });

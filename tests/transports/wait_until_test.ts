@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";
-import { until } from "../support/behaviour.ts";
+import { raise, until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 
 for (const revision of ["2026-07-28", "2025-11-25"] as const) {
@@ -47,9 +47,7 @@ for (const isAsync of [false, true]) {
     await using server = createServer({ name: "later", version: "1.0.0", handlers: [later], observer });
     // Such as `{ waitUntil: context.waitUntil }` on Workers, which throws without its context.
     const fails: readonly unknown[] = [
-      () => {
-        throw new TypeError("Illegal invocation");
-      },
+      () => raise(new TypeError("Illegal invocation")),
       () => Promise.reject(new Error("late")),
       "a variable with this name",
     ];

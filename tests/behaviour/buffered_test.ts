@@ -10,6 +10,7 @@ import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { type Connection, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { openSession, toSessionRequest } from "../support/sessions.ts";
 
 const note = resource({ uri: "test://note", name: "note", read: () => "text" });
 const busy = tool({
@@ -141,12 +142,6 @@ behaviour("with streams: false, tasks work by polling, also tasks that ask quest
 
 const url = "http://localhost/mcp";
 const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-const hello = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-};
 const call = (name: string) => ({
   jsonrpc: "2.0",
   id: 2,
@@ -168,9 +163,8 @@ Deno.test("with streams: false, the response of a slow call starts only with its
   });
   const clock = fakeClock();
   await using server = createServer({ name: "b", version: "1.0.0", handlers: [hold], streams: false, clock });
-  for (const session of [undefined, await startSession(server)]) {
-    const headers = { ...json, ...session && { "mcp-session-id": session } };
-    const coming = server.fetch(new Request(url, { method: "POST", headers, body: JSON.stringify(call("hold")) }));
+  for (const session of [undefined, await openSession(server)]) {
+    const coming = server.fetch(toSessionRequest(call("hold"), session ? { "mcp-session-id": session } : {}));
     let isThere = false;
     coming.then(() => isThere = true);
     await until(() => runs === (session ? 2 : 1), "it runs");
@@ -186,16 +180,10 @@ Deno.test("with streams: false, the response of a slow call starts only with its
   }
 });
 
-async function startSession(server: { readonly fetch: (request: Request) => Promise<Response> }): Promise<string> {
-  const response = await server.fetch(new Request(url, { method: "POST", headers: json, body: JSON.stringify(hello) }));
-  await response.body?.cancel();
-  return response.headers.get("mcp-session-id") ?? "";
-}
-
 Deno.test("with streams: false, GET gets 405 with Allow, DELETE ends a session, and Accept needs application/json", async () => {
   for (const revisions of [undefined, ["2026-07-28"] as const]) {
     await using server = createServer({ name: "b", version: "1.0.0", handlers, streams: false, revisions });
-    const session = revisions ? "none" : await startSession(server);
+    const session = revisions ? "none" : await openSession(server);
     const send = async (method: string, headers: Record<string, string>, body?: string) => {
       const response = await server.fetch(new Request(url, { method, headers, body }));
       const text = await response.text();

@@ -7,6 +7,7 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openSession, toHello, toSessionRequest } from "../support/sessions.ts";
 
 const handlers = [
   tool({ name: "bare", run: () => "done" }),
@@ -134,32 +135,13 @@ behaviour("a cursor that is not a text is refused by its kind", async (join) => 
   }
 });
 
-const initialize = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: {
-    protocolVersion: "2025-11-25",
-    capabilities: { elicitation: {} },
-    clientInfo: { name: "c", version: "1" },
-  },
-};
+const initialize = toHello({ capabilities: { elicitation: {} } });
 
 Deno.test("initialize with an unknown revision in the header gets the revisions that the server serves", async () => {
   for (const revisions of [undefined, ["2026-07-28", "2025-06-18"] as const]) {
     await using server = createServer({ name: "s", version: "1.0.0", revisions });
     for (const version of ["2099-01-01", "latest", "1.0"]) {
-      const response = await server.fetch(
-        new Request("http://localhost/mcp", {
-          method: "POST",
-          headers: {
-            "content-type": "application/json",
-            accept: "application/json, text/event-stream",
-            "mcp-protocol-version": version,
-          },
-          body: JSON.stringify(initialize),
-        }),
-      );
+      const response = await server.fetch(toSessionRequest(initialize, { "mcp-protocol-version": version }));
       const { error: { code, data } } = await readReply(response);
       assertEquals([response.status, code, data.requested], [400, -32022, version]);
       const all = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -171,13 +153,8 @@ Deno.test("initialize with an unknown revision in the header gets the revisions 
 Deno.test("initialize accepts null for optional members", async () => {
   await using server = createServer({ name: "s", version: "1.0.0" });
   for (const [name, wanted] of [["capabilities", 200], ["clientInfo", 200], ["protocolVersion", 400]] as const) {
-    const response = await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
-        body: JSON.stringify({ ...initialize, params: { ...initialize.params, [name]: null } }),
-      }),
-    );
+    const params = { ...initialize.params, [name]: null };
+    const response = await server.fetch(toSessionRequest({ ...initialize, params }));
     await response.body?.cancel();
     assertEquals(response.status, wanted, name);
   }
@@ -185,11 +162,7 @@ Deno.test("initialize accepts null for optional members", async () => {
 
 Deno.test("a GET request that accepts all types gets a stream", async () => {
   await using server = createServer({ name: "s", version: "1.0.0" });
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  const body = JSON.stringify(initialize);
-  const opened = await server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
-  const id = opened.headers.get("mcp-session-id") ?? "";
-  await opened.body?.cancel();
+  const id = await openSession(server, initialize);
   const get = (accept?: string) =>
     server.fetch(
       new Request("http://localhost/mcp", {

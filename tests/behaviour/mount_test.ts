@@ -9,6 +9,7 @@ import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { startSession } from "../hostile/unread.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { toSessionRequest } from "../support/sessions.ts";
 
 const ping = tool({ name: "ping", run: () => "pong" });
 const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
@@ -60,13 +61,9 @@ Deno.test("a session of one server is refused by another server", async () => {
   await using app = mount([named("notes", { secret }), named("admin", { secret })]);
   const id = await startSession("http://localhost/notes/mcp", app.fetch);
   for (const [path, status] of [["/notes/mcp", 200], ["/admin/mcp", 404]] as const) {
-    const headers = {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-session-id": id,
-    };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-    const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST", headers, body }));
+    const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
+    const url = `http://localhost${path}`;
+    const response = await app.fetch(toSessionRequest(ping, { "mcp-session-id": id }, { url }));
     assertEquals(response.status, status);
   }
 });

@@ -26,6 +26,7 @@ import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { toSessionRequest } from "../support/sessions.ts";
 
 const pathSchema = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
 const path = "/tenants/:tenant/:floor/mcp";
@@ -258,6 +259,8 @@ Deno.test("two spellings of a path identify one endpoint", async () => {
   assertEquals(count, 1);
 });
 
+const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+
 Deno.test("a session id, a request state and a cursor of one tenant are refused at another tenant", async () => {
   const ask = tool({
     name: "ask",
@@ -280,15 +283,9 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
     const [here, there] = ["http://localhost/tenants/acme/1/mcp", "http://localhost/tenants/bee/1/mcp"];
     const session = await startSession(here, server.fetch);
     for (const [url, status] of [[here, 200], [there, 404]] as const) {
-      const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
-      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-      const request = new Request(url, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/json" },
-        body,
-      });
-      assertEquals((await server.fetch(request)).status, status);
-      const closing = await server.fetch(new Request(url, { method: "DELETE", headers }));
+      const headers = { "mcp-session-id": session };
+      assertEquals((await server.fetch(toSessionRequest(PING, headers, { url }))).status, status);
+      const closing = await server.fetch(toSessionRequest(undefined, headers, { url, method: "DELETE" }));
       assertEquals(closing.status, url === here ? 204 : 404);
     }
     const send = async (url: string, method: string, rest: Record<string, unknown>) => {
@@ -313,10 +310,9 @@ Deno.test("the least recently used path is evicted, its sessions can continue, a
   await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers, limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const ping = async (tenant: string, session: string, method = "POST") => {
-    const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
-    const body = method === "POST" ? JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) : undefined;
-    const typed = { ...headers, "content-type": "application/json" };
-    return (await server.fetch(new Request(toUrl(tenant), { method, headers: typed, body }))).status;
+    const init = { method, url: toUrl(tenant) };
+    const message = method === "POST" ? PING : undefined;
+    return (await server.fetch(toSessionRequest(message, { "mcp-session-id": session }, init))).status;
   };
   const [first, ended] = [
     await startSession(toUrl("acme"), server.fetch),
@@ -362,10 +358,9 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
 
   held = gate();
   const session = await startSession(toUrl("acme"), server.fetch);
-  const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "hold" } });
-  const typed = { ...headers, "content-type": "application/json" };
-  const resumable = await server.fetch(new Request(toUrl("acme"), { method: "POST", headers: typed, body }));
+  const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "hold" } };
+  const url = toUrl("acme");
+  const resumable = await server.fetch(toSessionRequest(message, { "mcp-session-id": session }, { url }));
   await resumable.text();
   await until(() => count === 2, "the second call");
   assert(await isBusy(), "the tenant of a call without a connection was evicted");

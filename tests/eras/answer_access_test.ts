@@ -8,6 +8,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { serveOld } from "../hostile/sse.ts";
 import { FULL, GUEST, type Headers, NARROW, Reading, request, type Site, VERSIONS, withSite } from "./session_site.ts";
 import { toReply } from "../support/requests.ts";
+import { toHello } from "../support/sessions.ts";
 
 const FORM = { type: "object", properties: {} } as const;
 const INSUFFICIENT_SCOPE = -31_403;
@@ -230,12 +231,7 @@ Deno.test("over HTTP+SSE, the token of each message decides about the answer in 
   const { open, post } = serveOld(server);
   const by = (headers: Headers) => ({ headers });
   const { address, next, leave } = await open("/sse", by(FULL));
-  const params = {
-    protocolVersion: "2024-11-05",
-    capabilities: { elicitation: {} },
-    clientInfo: { name: "c", version: "1" },
-  };
-  await post(address, { jsonrpc: "2.0", id: 0, method: "initialize", params }, by(FULL));
+  await post(address, toHello({ version: "2024-11-05", capabilities: { elicitation: {} } }), by(FULL));
   await next();
   for (const [name, token, isHidden] of [["wire", NARROW, false], ["secret", GUEST, true]] as const) {
     const before = answers.length;

@@ -8,19 +8,9 @@ import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
-import {
-  FULL,
-  GUEST,
-  Reading,
-  request,
-  type Site,
-  toRefused,
-  toSessionRequest,
-  VERSIONS,
-  withSite,
-} from "./session_site.ts";
+import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
+import { FULL, GUEST, Reading, request, type Site, toRefused, VERSIONS, withSite } from "./session_site.ts";
 
-const HELLO = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
 const RENEWED = { ...FULL, "x-jti": "2" };
 const TOKEN = { ...FULL, "x-jti": "1" };
 const isStaff = ({ principal }: { readonly principal?: Principal }) => principal?.staff === true;
@@ -192,9 +182,7 @@ Deno.test("a principal that is not plain data resumes the streams of calls, but 
   const send = async (message: object | undefined, more: Record<string, string> = {}) =>
     await server.fetch(toSessionRequest(message, { ...session, ...more }));
   open();
-  const hello = await send({ jsonrpc: "2.0", id: 1, method: "initialize", params: HELLO });
-  await hello.text();
-  session = { "mcp-session-id": hello.headers.get("mcp-session-id") ?? "", "mcp-protocol-version": "2025-11-25" };
+  session = { "mcp-session-id": await toSession(await send(toHello())), "mcp-protocol-version": "2025-11-25" };
   for (const [method, status] of [["tools/call", 200], ["prompts/list", 400]] as const) {
     const stream = new Reading(await send(request(2, method, { name: "slow" })));
     await until(() => stream.isOver, "the call has ended");
@@ -227,9 +215,7 @@ Deno.test("a client that opens its standalone stream with two tokens in turn is 
     server.fetch(toSessionRequest(message, session ? { "mcp-session-id": session } : {}), {
       principal: { id: "ada", scopes: [scope] },
     });
-  const response = await send("a", undefined, request(1, "initialize", HELLO));
-  const session = response.headers.get("mcp-session-id") ?? "";
-  await response.text();
+  const session = await toSession(await send("a", undefined, toHello()));
   const open = async (scope: string) => {
     const { status, body } = await send(scope, session);
     assertEquals(status, 200);

@@ -3,6 +3,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 import { readReply } from "../support/requests.ts";
+import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 const BOTH = "application/json, text/event-stream";
 
@@ -27,16 +28,8 @@ for (const version of LEGACY_VERSIONS) {
     const limits = { calls: { running: 1, runningPerClient: 1 } };
     await using server = createServer({ name: "s", version: "1", handlers: [wait, noisy], limits });
     const session: Record<string, string> = { "mcp-protocol-version": version };
-    const post = (body: unknown, accept = BOTH) => {
-      const headers = { "content-type": "application/json", accept, ...session };
-      return server.fetch(
-        new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(body) }),
-      );
-    };
-    const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    const hello = await post({ jsonrpc: "2.0", id: 0, method: "initialize", params });
-    session["mcp-session-id"] = hello.headers.get("mcp-session-id") ?? "";
-    await hello.text();
+    const post = (body: unknown, accept = BOTH) => server.fetch(toSessionRequest(body, { accept, ...session }));
+    session["mcp-session-id"] = await toSession(await post(toHello({ version })));
     const call = (id: unknown, name = "wait") => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
     const cancel = async (requestId: unknown) => {
       const note = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } };

@@ -3,13 +3,9 @@ import { assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, tool } from "../../mod.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { turn } from "../support/behaviour.ts";
+import { toHello } from "../support/sessions.ts";
 
-const INITIALIZE = {
-  jsonrpc: "2.0",
-  id: "hello",
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "hasty", version: "1.0.0" } },
-};
+const INITIALIZE = toHello({ id: "hello" });
 
 /** Sends messages without waiting for responses. Returns the ids and codes of all responses, in order. */
 async function send(
@@ -25,10 +21,7 @@ async function send(
     name: "t",
     version: "1.0.0",
     handlers: [tool({ name: "add", run: () => "3" })],
-    async admit(): Promise<true> {
-      for (let i = 0; i < turns; i++) await turn();
-      return true;
-    },
+    admit: () => turn(turns).then(() => true as const),
   });
   const got: string[] = [];
   const done = Promise.withResolvers<void>();

@@ -1,6 +1,7 @@
 // The memory of a process whose client opens and ends sessions.
 import { createServer } from "../../mod.ts";
 import type { ReadHeap } from "../support/heap.ts";
+import { toHello } from "../support/sessions.ts";
 
 const HEADERS = {
   host: "localhost",
@@ -20,8 +21,7 @@ export async function measure(readHeap: ReadHeap): Promise<number> {
     await response.body?.cancel();
     return response;
   };
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  const hello = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const hello = JSON.stringify(toHello());
   const flood = async (count: number) => {
     for (let i = 0; i < count; i++) {
       const session = (await send("POST", { body: hello })).headers.get("mcp-session-id") ?? "";

@@ -13,15 +13,12 @@ import { wrapEngine } from "../support/engines.ts";
 import { measureHeap } from "../support/heap.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
+import { toHello, toSessionRequest } from "../support/sessions.ts";
 
 type Json = { readonly [key: string]: unknown };
 
 const SECRET = "a secret of at least thirty-two characters";
-const hello = {
-  id: 0,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "c", version: "1" } },
-};
+const hello = toHello({ capabilities: { elicitation: {} } });
 const ping = { id: 1, method: "ping" };
 
 /** A client of one instance. */
@@ -52,13 +49,9 @@ async function send(
   id?: string,
   method = message ? "POST" : "DELETE",
 ): Promise<Response> {
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-    ...id === undefined ? {} : { "mcp-session-id": id },
-  };
-  const body = message && JSON.stringify(Array.isArray(message) ? message : { jsonrpc: "2.0", ...message });
-  return await server.fetch(new Request("http://localhost/mcp", { method, headers, body }), {
+  const body = Array.isArray(message) ? message : message && { jsonrpc: "2.0", ...message };
+  const request = toSessionRequest(body, id === undefined ? {} : { "mcp-session-id": id }, { method });
+  return await server.fetch(request, {
     ...address === undefined ? {} : { remoteAddr: { hostname: address } },
     ...principal === undefined ? {} : { principal: { id: principal } },
   });

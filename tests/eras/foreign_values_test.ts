@@ -5,6 +5,7 @@ import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openSession, toSessionRequest } from "../support/sessions.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
 const schema = z.object({ ok: z.boolean() });
@@ -21,36 +22,10 @@ function start(secret?: string): Server {
   return createServer({ name: "pair", version: "1.0.0", handlers: [ask], secret });
 }
 
-/** Returns the id of a new session. */
-async function openSession(server: Server): Promise<string> {
-  const request = new Request("http://localhost/mcp", {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "initialize",
-      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-    }),
-  });
-  const response = await server.fetch(request);
-  await response.text();
-  return response.headers.get("mcp-session-id") ?? "";
-}
-
 /** Uses a session. Returns the HTTP status. */
 async function useSession(server: Server, id: string): Promise<number> {
-  const request = new Request("http://localhost/mcp", {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-session-id": id,
-      "mcp-protocol-version": "2025-11-25",
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" }),
-  });
-  const response = await server.fetch(request);
+  const headers = { "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" };
+  const response = await server.fetch(toSessionRequest({ jsonrpc: "2.0", id: 2, method: "ping" }, headers));
   await response.text();
   return response.status;
 }

@@ -8,9 +8,9 @@ import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testin
 import { closeAtEnd } from "../support/running.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { openSession, toHello, toSessionRequest } from "../support/sessions.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
-const URL_ = "http://localhost/mcp";
 const MINUTE = 60_000;
 const form = z.object({ name: z.string() });
 const answer = { action: "accept", content: { name: "Ada" } };
@@ -19,7 +19,7 @@ const answer = { action: "accept", content: { name: "Ada" } };
 interface Instance {
   readonly server: Server;
   /** Posts a message in a session. */
-  post(session: string | undefined, message: object): Promise<Response>;
+  post(session: string, message: object): Promise<Response>;
   /** Begins a session. */
   begin(): Promise<string>;
   /** Calls the tool that asks a question. Returns the id of the question, and the result. */
@@ -43,25 +43,12 @@ function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance
     clock,
     ...options,
   }));
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  const post = (session: string | undefined, message: object) =>
-    server.fetch(
-      new Request(URL_, {
-        method: "POST",
-        headers: { ...headers, ...session && { "mcp-session-id": session } },
-        body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-      }),
-    );
+  const post = (session: string, message: object) =>
+    server.fetch(toSessionRequest({ jsonrpc: "2.0", ...message }, { "mcp-session-id": session }));
   return {
     server,
     post,
-    async begin() {
-      const clientInfo = { name: "c", version: "1" };
-      const params = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo };
-      const response = await post(undefined, { id: 0, method: "initialize", params });
-      await response.body?.cancel();
-      return response.headers.get("mcp-session-id") ?? "";
-    },
+    begin: () => openSession(server, toHello({ capabilities: { elicitation: {} } })),
     async ask(session) {
       const { body } = await post(session, { id: 7, method: "tools/call", params: { name: "ask", arguments: {} } });
       const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -78,8 +65,7 @@ function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance
       const id = await readTo(/"id":"(ask-[^"]*)"/);
       return { id, result: readTo(/"id":7,(.*)\n/) };
     },
-    listen: (session) =>
-      server.fetch(new Request(URL_, { headers: { accept: "text/event-stream", "mcp-session-id": session } })),
+    listen: (session) => server.fetch(toSessionRequest(undefined, { "mcp-session-id": session })),
   };
 }
 

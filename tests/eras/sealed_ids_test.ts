@@ -5,6 +5,7 @@ import { createServer, type Server, type ServerOptions, tool } from "../../mod.t
 import { INTERNALS } from "../../src/core/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { closeAtEnd } from "../support/running.ts";
+import { toSession, toSessionRequest } from "../support/sessions.ts";
 import { readReply } from "../support/requests.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -30,16 +31,14 @@ function open(options: Partial<ServerOptions> = {}): Server {
 }
 
 async function send({ server, address, principal, path = "/mcp" }: Client, message: object, id?: string) {
-  const headers = {
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-    ...id && { "mcp-session-id": id },
-  };
-  const body = JSON.stringify({ jsonrpc: "2.0", ...message });
-  return await server.fetch(new Request(`http://localhost${path}`, { method: "POST", headers, body }), {
-    ...address && { remoteAddr: { hostname: address } },
-    ...principal && { principal: { id: principal } },
-  });
+  const url = `http://localhost${path}`;
+  return await server.fetch(
+    toSessionRequest({ jsonrpc: "2.0", ...message }, id ? { "mcp-session-id": id } : {}, { url }),
+    {
+      ...address && { remoteAddr: { hostname: address } },
+      ...principal && { principal: { id: principal } },
+    },
+  );
 }
 
 const info = { name: "client", version: "1.2.3", title: "A client", websiteUrl: "https://example.com/ü" };
@@ -47,9 +46,7 @@ const capabilities = { roots: { listChanged: true }, elicitation: {} };
 
 async function begin(client: Client, clientInfo: object = info): Promise<string> {
   const params = { protocolVersion: "2025-11-25", capabilities, clientInfo };
-  const response = await send(client, { id: 1, method: "initialize", params });
-  await response.text();
-  return response.headers.get("mcp-session-id") ?? "";
+  return await toSession(await send(client, { id: 1, method: "initialize", params }));
 }
 
 async function use(client: Client, id: string): Promise<number> {

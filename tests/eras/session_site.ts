@@ -6,6 +6,7 @@ import type { Observer } from "../../src/server/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
+import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 /** The revisions with sessions over HTTP. */
 export const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
@@ -55,16 +56,6 @@ export interface Setting {
   readonly observer?: Observer;
   readonly admit?: Admit;
   readonly middleware?: readonly Middleware[];
-}
-
-/** Creates the POST request with a message, or the GET request without a message. */
-export function toSessionRequest(message: object | undefined, headers: Headers): Request {
-  const accept = message ? "application/json, text/event-stream" : "text/event-stream";
-  return new Request("http://localhost/mcp", {
-    method: message ? "POST" : "GET",
-    headers: { "content-type": "application/json", accept, ...headers },
-    body: message && JSON.stringify(message),
-  });
 }
 
 /** Time at which the latest token was issued. Each request has a token of its own, as after a renewal. */
@@ -118,14 +109,9 @@ export async function withSite(
     openLast: (token) => fetch(last, token, {}),
     resume: (lastEvent, token) => fetch(last, token, { "last-event-id": lastEvent }),
   };
-  const params = {
-    protocolVersion: version,
-    capabilities: { elicitation: {}, sampling: {} },
-    clientInfo: { name: "c", version: "1" },
-  };
-  const hello = await site.send({ jsonrpc: "2.0", id: 1, method: "initialize", params }, FULL);
-  await hello.text();
-  session = hello.headers.get("mcp-session-id") ?? "";
+  session = await toSession(
+    await site.send(toHello({ version, capabilities: { elicitation: {}, sampling: {} } }), FULL),
+  );
   await use(site);
   for (const server of servers) await server.close();
 }

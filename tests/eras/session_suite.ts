@@ -8,6 +8,7 @@ import { closeAtEnd } from "../support/running.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { readReply } from "../support/requests.ts";
+import { toSession, toSessionRequest } from "../support/sessions.ts";
 
 type Json = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
@@ -52,22 +53,15 @@ function send(
   more: Headers = {},
   principal?: unknown,
 ) {
-  const method = message ? "POST" : more.method ?? "GET";
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    accept: more.accept ?? (message ? "application/json, text/event-stream" : "text/event-stream"),
-    ...id === undefined ? {} : { "mcp-session-id": id },
-  };
-  const body = message && JSON.stringify({ jsonrpc: "2.0", ...message });
-  const request = new Request("http://localhost/mcp", { method, headers, body });
+  const { method = message ? "POST" : "GET", ...rest } = more;
+  const headers = { ...rest, ...id === undefined ? {} : { "mcp-session-id": id } };
+  const request = toSessionRequest(message && { jsonrpc: "2.0", ...message }, headers, { method });
   return server.fetch(request, principal === undefined ? undefined : { principal });
 }
 
 async function shake(held: Held, params: Json = {}, principal?: unknown): Promise<string> {
   const all = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" }, ...params };
-  const response = await send(held, undefined, { id: 0, method: "initialize", params: all }, {}, principal);
-  await response.text();
-  return response.headers.get("mcp-session-id") ?? "";
+  return await toSession(await send(held, undefined, { id: 0, method: "initialize", params: all }, {}, principal));
 }
 
 const ping = { id: 1, method: "ping" };

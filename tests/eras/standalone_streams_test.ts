@@ -2,9 +2,9 @@
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { until } from "../support/behaviour.ts";
+import { toHello, toSessionRequest } from "../support/sessions.ts";
 
 const CALLER = { principal: { id: "ada" } };
-const ACCEPT = "application/json, text/event-stream";
 
 /** A standalone stream of a session, as its client reads it. */
 interface Stream {
@@ -26,30 +26,18 @@ async function openSession(server: Server, version: string): Promise<Session> {
   let id = "";
   const headers = () => ({ "mcp-protocol-version": version, ...id ? { "mcp-session-id": id } : {} });
   const post = async (message: object) => {
-    const response = await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: { ...headers(), "content-type": "application/json", accept: ACCEPT },
-        body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-      }),
-      CALLER,
-    );
+    const response = await server.fetch(toSessionRequest({ jsonrpc: "2.0", ...message }, headers()), CALLER);
     await response.text();
     id ||= response.headers.get("mcp-session-id") ?? "";
   };
-  const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  await post({ id: 1, method: "initialize", params });
+  await post(toHello({ version }));
   await post({ method: "notifications/initialized" });
   return {
     server,
     send: post,
     async open(lastEvent) {
-      const response = await server.fetch(
-        new Request("http://localhost/mcp", {
-          headers: { ...headers(), accept: "text/event-stream", ...lastEvent ? { "last-event-id": lastEvent } : {} },
-        }),
-        CALLER,
-      );
+      const own = { ...headers(), ...lastEvent ? { "last-event-id": lastEvent } : {} };
+      const response = await server.fetch(toSessionRequest(undefined, own), CALLER);
       const stream: Stream = {
         status: response.status,
         texts: [],

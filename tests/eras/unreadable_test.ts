@@ -3,8 +3,7 @@ import { assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { LEGACY_VERSIONS } from "../support/behaviour.ts";
-
-const TYPES = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 /** Texts without an id, or with an id that no revision accepts. */
 const UNREADABLE = [
@@ -16,13 +15,7 @@ const UNREADABLE = [
   '{"jsonrpc":"2.0","id":{},"method":"ping"}',
 ];
 
-const hello = (protocolVersion: string) =>
-  JSON.stringify({
-    jsonrpc: "2.0",
-    id: "hello",
-    method: "initialize",
-    params: { protocolVersion, capabilities: {}, clientInfo: { name: "c", version: "1" } },
-  });
+const hello = (version: string) => JSON.stringify(toHello({ id: "hello", version }));
 
 /** Returns the `id` of a response, or "none" if the response has no such property. */
 function idOf(text: string): unknown {
@@ -31,10 +24,8 @@ function idOf(text: string): unknown {
   return "id" in answer ? answer.id : "none";
 }
 
-async function post(server: ReturnType<typeof createServer>, body: string | null, headers = {}, method = "POST") {
-  return await server.fetch(
-    new Request("http://localhost/mcp", { method, headers: { ...TYPES, ...headers }, body }),
-  );
+async function post(server: ReturnType<typeof createServer>, body?: string, headers = {}, method = "POST") {
+  return await server.fetch(toSessionRequest(body, headers, { method }));
 }
 
 for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
@@ -42,27 +33,23 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
   const isLegacy = version < "2026";
 
   Deno.test(`over HTTP, an error without an id has the form of revision ${version}`, async () => {
-    await using stack = new AsyncDisposableStack();
-    const server = createServer({ name: "s", version: "1", requireSession: true });
-    stack.defer(() => server.close());
+    await using server = createServer({ name: "s", version: "1", requireSession: true });
     const stated = { "mcp-protocol-version": version };
     const bodies = isLegacy ? UNREADABLE : [...UNREADABLE, "[]", "[1]", '{"jsonrpc":"2.0","id":1,"result":{}}'];
     for (const body of bodies) assertEquals(idOf(await (await post(server, body, stated)).text()), none, body);
     if (!isLegacy) return;
-    const greeting = await post(server, hello(version), stated);
-    await greeting.text();
-    const id = greeting.headers.get("mcp-session-id") ?? "";
+    const id = await toSession(await post(server, hello(version), stated));
     for (const headers of [{ ...stated, "mcp-session-id": id }, { "mcp-session-id": id }]) {
       // Without a version header, the session determines the revision.
       for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body, headers)).text()), none, body);
       const other = version === "2025-03-26" ? "[]" : '[{"jsonrpc":"2.0","id":1,"method":"ping"}]';
       assertEquals(idOf(await (await post(server, other, headers)).text()), none);
-      const lost = await post(server, null, { ...headers, "last-event-id": "gone" }, "GET");
+      const lost = await post(server, undefined, { ...headers, "last-event-id": "gone" }, "GET");
       assertEquals([lost.status, idOf(await lost.text())], [400, none]);
     }
     const note = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
     const gone = { ...stated, "mcp-session-id": "x".repeat(80) };
-    for (const [body, method] of [[note, "POST"], [null, "GET"], [null, "DELETE"]] as const) {
+    for (const [body, method] of [[note, "POST"], [undefined, "GET"], [undefined, "DELETE"]] as const) {
       const response = await post(server, body, gone, method);
       assertEquals([response.status, idOf(await response.text())], [404, none], method);
       const bare = await post(server, body, stated, method);

@@ -12,6 +12,7 @@ import { webSocket } from "../../src/server/transports/websocket.ts";
 import { customStore } from "../../src/stores/stores.ts";
 import { sentence } from "../support/messages.ts";
 import { toRequest } from "../support/requests.ts";
+import { toHello, toSessionRequest } from "../support/sessions.ts";
 
 /** The environment of a build. */
 const unset: Readonly<Record<string, string | undefined>> = { EMPTY: "" };
@@ -75,7 +76,7 @@ for (const [name, make] of Object.entries(servers)) {
     await using server = create(options, faults);
     const expected = sentence(...words);
     for (const headers of credentials) {
-      for (const sent of [toRequest("tools/list", {}, headers), initialize(headers)]) {
+      for (const sent of [toRequest("tools/list", {}, headers), toSessionRequest(toHello(), headers)]) {
         const response = await server.fetch(sent);
         assertEquals(response.status, 503);
         assert((await response.json()).error.message.length > 20);
@@ -90,15 +91,6 @@ for (const [name, make] of Object.entries(servers)) {
     assertEquals(message, fault.message);
     await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
     await assertRejects(() => connect(server), TypeError, fault.message);
-  });
-}
-
-function initialize(headers: Record<string, string>): Request {
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1.0.0" } };
-  return new Request("http://localhost/mcp", {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
   });
 }
 

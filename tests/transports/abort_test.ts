@@ -8,6 +8,7 @@ import { closeAtEnd } from "../support/running.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { readTo } from "../support/read_to.ts";
 import { toRequest } from "../support/requests.ts";
+import { openSession } from "../support/sessions.ts";
 
 /** What a handler has seen. */
 interface Seen {
@@ -46,19 +47,12 @@ interface Era {
 
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-async function openSession(server: Server): Promise<Era> {
+async function openLegacy(server: Server): Promise<Era> {
   const send = async (body: unknown, own: Record<string, string>, signal?: AbortSignal, changes?: RequestInit) => {
     const init = { method: "POST", headers: { ...headers, ...own }, body: JSON.stringify(body), signal, ...changes };
     return await server.fetch(new Request("http://localhost/mcp", init));
   };
-  const protocolVersion = "2025-11-25";
-  const params = { protocolVersion, capabilities: {}, clientInfo: { name: "test", version: "1.0.0" } };
-  const opened = await send({ jsonrpc: "2.0", id: 1, method: "initialize", params }, {});
-  await opened.text();
-  const own = {
-    "mcp-session-id": opened.headers.get("mcp-session-id") ?? "",
-    "mcp-protocol-version": protocolVersion,
-  };
+  const own = { "mcp-session-id": await openSession(server), "mcp-protocol-version": "2025-11-25" };
   return {
     call: (name, _meta) => ({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name, arguments: {}, _meta } }),
     send: (body, signal, changes) => send(body, own, signal, changes),
@@ -72,7 +66,7 @@ function openModern(server: Server): Promise<Era> {
   });
 }
 
-const eras = { modern: openModern, legacy: openSession };
+const eras = { modern: openModern, legacy: openLegacy };
 
 for (const [era, open] of Object.entries(eras)) {
   Deno.test(`abort: a running call is cancelled (${era})`, async () => {
@@ -220,7 +214,7 @@ for (const [era, open] of Object.entries(eras)) {
 
 Deno.test("abort: a subscription and the stream of a session end", async () => {
   const { server } = createSlow();
-  const { send } = await openSession(server);
+  const { send } = await openLegacy(server);
   const caller = new AbortController();
   const listen = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
   const responses = [

@@ -11,6 +11,7 @@ import { advanceUntil, raise, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { openSession, toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 const auth = apiKey({ keys: { ada: ADA } });
@@ -23,21 +24,10 @@ function start(options: Partial<ServerOptions> = {}): Server {
 
 /** Returns a request of revision 2025-11-25. */
 function toLegacy(method: string, message: object | undefined, headers: Record<string, string> = {}): Request {
-  return new Request("http://localhost/mcp", {
-    method,
-    body: message && JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }),
-    headers: {
-      "content-type": "application/json",
-      accept: method === "GET" ? "text/event-stream" : "application/json, text/event-stream",
-      ...headers,
-    },
-  });
+  return toSessionRequest(message && { jsonrpc: "2.0", id: 1, ...message }, headers, { method });
 }
 
-const initialize = {
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-};
+const initialize = toHello();
 
 Deno.test("every HTTP method of the endpoint requires credentials, which are checked before the body is read", async () => {
   await using server = start();
@@ -67,8 +57,7 @@ Deno.test("every HTTP method of the endpoint requires credentials, which are che
 
 Deno.test("a session belongs to the caller that opened it", async () => {
   await using server = start({ auth: apiKey({ keys: { ada: ADA, bob: "bob-8d3f5a7c6e1b9042" } }) });
-  const begun = await server.fetch(toLegacy("POST", initialize, signed));
-  const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const session = { "mcp-session-id": await toSession(await server.fetch(toLegacy("POST", initialize, signed))) };
   const call = { method: "tools/call", params: { name: "whoami" } };
   const own = await server.fetch(toLegacy("POST", call, { ...session, ...signed }));
   assertMatch(await own.text(), /you are apikey:ada/);
@@ -212,8 +201,7 @@ Deno.test("subscriptions and streams end when their credentials expire", async (
   const clock = fakeClock();
   await using server = start({ auth: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }), clock });
   const listen = await server.fetch(toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }));
-  const begun = await server.fetch(toLegacy("POST", initialize));
-  const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const session = { "mcp-session-id": await openSession(server) };
   const stream = await server.fetch(toLegacy("GET", undefined, session));
   assertEquals([listen.status, stream.status], [200, 200]);
   const texts = Promise.all([listen.text(), stream.text()]);
@@ -249,7 +237,7 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
       new Request(`http://localhost${path}`, {
         method: "POST",
         headers: { "content-type": "application/json", ...headers },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...initialize }),
+        body: JSON.stringify(initialize),
       }),
     );
   assertEquals((await post({})).status, 401);
@@ -278,7 +266,7 @@ Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when t
       const { promise, resolve } = Promise.withResolvers<number>();
       socket.addEventListener("open", () => {
         events.push("open");
-        socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, ...initialize }));
+        socket.send(JSON.stringify(initialize));
       });
       socket.addEventListener("error", (event) => event.preventDefault());
       socket.addEventListener(

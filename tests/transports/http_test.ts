@@ -4,6 +4,7 @@ import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { toReply } from "../support/requests.ts";
+import { toHello } from "../support/sessions.ts";
 
 const META = "io.modelcontextprotocol/";
 const VERSION = "2026-07-28";
@@ -659,12 +660,7 @@ Deno.test("a request from a foreign origin is refused before its body is read", 
   assertEquals([response.status, pulled], [403, 0]);
 });
 
-const initialize = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 0,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "wire", version: "1" } },
-});
+const initialize = JSON.stringify(toHello());
 const OLD = { "mcp-protocol-version": "2025-11-25", "mcp-method": null, "mcp-name": null };
 
 /** Opens a legacy session, and returns its id. */

@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Hono } from "hono";
 import { type ConnectionInfo, createServer, tool } from "../../mod.ts";
 import { serve } from "../peers/runtime.ts";
+import { toHello } from "../support/sessions.ts";
 
 const whoami = tool({
   name: "whoami",
@@ -45,12 +46,7 @@ for (const [era, mode] of eras) {
   }
 }
 
-const initialize = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-});
+const initialize = JSON.stringify(toHello());
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 Deno.test("the application keeps its other routes, and can change the server's responses", async () => {

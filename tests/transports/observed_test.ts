@@ -5,6 +5,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { attachSocket, webSocket } from "../../src/server/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
+import { toHello } from "../support/sessions.ts";
 
 // deno-lint-ignore no-explicit-any
 type Heard = any; // The tests read the fields of every kind of event.
@@ -25,12 +26,7 @@ function start(limits = {}) {
   return { server, only };
 }
 
-const initialize = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "old", version: "1" } },
-};
+const initialize = toHello({ version: "2024-11-05", name: "old" });
 const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "quick" } };
 
 Deno.test("a WebSocket is reported as a stream, and its calls have its transport", async () => {

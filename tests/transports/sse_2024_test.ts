@@ -9,14 +9,10 @@ import { httpSse, type HttpSseOptions } from "../../src/server/transports/http/s
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
+import { toHello } from "../support/sessions.ts";
 
 const origin = "http://localhost:8000";
-const initialize = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-};
+const initialize = toHello({ version: "2024-11-05" });
 
 type Info = { principal: { id: string } };
 

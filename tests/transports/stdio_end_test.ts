@@ -3,6 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { toHello } from "../support/sessions.ts";
 
 /** Serves the line `first`, and then each line that `answer` returns for the output, until `answer` returns "end". */
 async function serveLines(
@@ -31,12 +32,7 @@ async function serveLines(
 }
 
 const strict = { sanitizeOps: true, sanitizeResources: true };
-const initialize = {
-  jsonrpc: "2.0",
-  id: "init",
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "c", version: "1" } },
-};
+const initialize = toHello({ id: "init", capabilities: { elicitation: {} } });
 
 Deno.test({ name: "no timer is left when the input ends", ...strict }, async () => {
   await serveLines([], [initialize], () => "end");

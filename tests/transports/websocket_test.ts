@@ -10,13 +10,9 @@ import { serve } from "../peers/runtime.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
+import { toHello } from "../support/sessions.ts";
 
-const initialize = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
-};
+const initialize = toHello();
 
 function toCall(id: number, name: string): object {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name } };

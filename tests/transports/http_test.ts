@@ -167,89 +167,68 @@ function chunked(text: string): () => ReadableStream<Uint8Array> {
   };
 }
 
+// The responses to most invalid requests.
+const NOT_JSON = { status: 400, code: -32700 };
+const INVALID = { status: 400, code: -32600 };
+const INVALID_REQUEST = { ...INVALID, id: 1 };
+const INVALID_PARAMS = { status: 400, code: -32602, id: 1 };
+const MISMATCH = { status: 400, code: -32020, id: 1 };
+const UNKNOWN_METHOD = { status: 404, code: -32601, id: 1 };
+const NOT_FOUND = { status: 404, code: -32600 };
+const TOO_LARGE = { status: 413, code: -32600, says: "request.bodyBytes" };
+
 table("a body that is not JSON gets the error -32700", [
-  { name: "empty", body: "", status: 400, code: -32700 },
-  { name: "white space", body: " \r\n\t", status: 400, code: -32700 },
-  { name: "truncated", body: goodBody.slice(0, -1), status: 400, code: -32700 },
-  { name: "two documents", body: goodBody + goodBody, status: 400, code: -32700 },
-  { name: "trailing garbage", body: `${goodBody}x`, status: 400, code: -32700 },
-  { name: "single quotes", body: goodBody.replaceAll('"', "'"), status: 400, code: -32700 },
-  { name: "a byte order mark", body: utf8(`\ufeff${goodBody}`), status: 400, code: -32700 },
-  {
-    name: "UTF-16",
-    body: new Uint8Array(Uint16Array.from(goodBody, (c) => c.charCodeAt(0)).buffer),
-    status: 400,
-    code: -32700,
-  },
-  {
-    name: "overlong UTF-8",
-    body: Uint8Array.from([...utf8('{"a":"'), 0xc0, 0xaf, ...utf8('"}')]),
-    status: 400,
-    code: -32700,
-  },
+  { name: "empty", body: "", ...NOT_JSON },
+  { name: "white space", body: " \r\n\t", ...NOT_JSON },
+  { name: "truncated", body: goodBody.slice(0, -1), ...NOT_JSON },
+  { name: "two documents", body: goodBody + goodBody, ...NOT_JSON },
+  { name: "trailing garbage", body: `${goodBody}x`, ...NOT_JSON },
+  { name: "single quotes", body: goodBody.replaceAll('"', "'"), ...NOT_JSON },
+  { name: "a byte order mark", body: utf8(`\ufeff${goodBody}`), ...NOT_JSON },
+  { name: "UTF-16", body: new Uint8Array(Uint16Array.from(goodBody, (c) => c.charCodeAt(0)).buffer), ...NOT_JSON },
+  { name: "overlong UTF-8", body: Uint8Array.from([...utf8('{"a":"'), 0xc0, 0xaf, ...utf8('"}')]), ...NOT_JSON },
   {
     name: "surrogates in UTF-8",
     body: Uint8Array.from([...utf8('{"a":"'), 0xed, 0xa0, 0x80, ...utf8('"}')]),
-    status: 400,
-    code: -32700,
+    ...NOT_JSON,
   },
-  { name: "binary", body: Uint8Array.from({ length: 256 }, (_, i) => i), status: 400, code: -32700 },
+  { name: "binary", body: Uint8Array.from({ length: 256 }, (_, i) => i), ...NOT_JSON },
 ]);
 
 table("JSON that is not a request gets -32600, or -32602 if only its params are invalid", [
-  ...["null", "42", '"x"', "true", "{}"].map((body) => ({ name: body, body, status: 400, code: -32600 })),
-  ...["[]", '[1,"x",null]', `[${goodBody}]`].map((body) => ({
-    name: body.slice(0, 20),
-    body,
-    status: 400,
-    code: -32600,
-  })),
+  ...["null", "42", '"x"', "true", "{}"].map((body) => ({ name: body, body, ...INVALID })),
+  ...["[]", '[1,"x",null]', `[${goodBody}]`].map((body) => ({ name: body.slice(0, 20), body, ...INVALID })),
   ...[undefined, "1.0", 2.0, "2.0 ", null].map((jsonrpc) => ({
     name: `jsonrpc ${jsonrpc}`,
     body: message({ jsonrpc }),
-    status: 400,
-    code: -32600,
-    id: 1,
+    ...INVALID_REQUEST,
   })),
   ...["null", "{}", "[]", "true", "1.5", "1e400", "9007199254740993"].map((id) => ({
     name: `id ${id}`,
     body: goodBody.replace('"id":1', `"id":${id}`),
-    status: 400,
-    code: -32600,
+    ...INVALID,
   })),
-  {
-    name: "id too long",
-    body: message({ id: "x".repeat(257) }),
-    status: 400,
-    code: -32600,
-    says: "request.idCharacters",
-  },
+  { name: "id too long", body: message({ id: "x".repeat(257) }), ...INVALID, says: "request.idCharacters" },
   ...[undefined, null, 5, {}, []].map((method) => ({
     name: `method ${method}`,
     body: message({ method }),
-    status: 400,
-    code: -32600,
-    id: 1,
+    ...INVALID_REQUEST,
   })),
   {
     name: "method too long",
     body: message({ method: "x".repeat(100_000) }),
-    status: 400,
-    code: -32600,
-    id: 1,
+    ...INVALID_REQUEST,
     says: "request.methodCharacters",
   },
   ...[null, [], [{}], "x", 5].map((params) => ({
     name: `params ${JSON.stringify(params)}`,
     body: message({ params }),
-    status: 400,
-    code: -32602,
-    id: 1,
+    ...INVALID_PARAMS,
   })),
-  { name: "keys in different case", body: goodBody.replace('"method"', '"Method"'), status: 400, code: -32600, id: 1 },
-  { name: "a look-alike key", body: goodBody.replace('"params"', '"param\u017f"'), status: 400, code: -32602, id: 1 },
-  { name: "a response", body: '{"jsonrpc":"2.0","id":7,"result":{}}', status: 400, code: -32600 },
-  { name: "an error", body: '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}', status: 400, code: -32600 },
+  { name: "keys in different case", body: goodBody.replace('"method"', '"Method"'), ...INVALID_REQUEST },
+  { name: "a look-alike key", body: goodBody.replace('"params"', '"param\u017f"'), ...INVALID_PARAMS },
+  { name: "a response", body: '{"jsonrpc":"2.0","id":7,"result":{}}', ...INVALID },
+  { name: "an error", body: '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}', ...INVALID },
   {
     name: "result and error",
     body: '{"jsonrpc":"2.0","id":7,"result":{},"error":{}}',
@@ -257,15 +236,14 @@ table("JSON that is not a request gets -32600, or -32602 if only its params are 
     code: -32600,
     id: 7,
   },
-  { name: "a request with a result", body: message({ result: {} }), status: 400, code: -32600, id: 1 },
-  { name: "1,000 levels", body: deep(1000), status: 400, code: -32600, says: "request.depth" },
-  { name: "brackets only", body: "[".repeat(1_000_000), status: 400, code: -32600, says: "request.depth" },
-  { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, status: 400, code: -32600, says: "request.values" },
+  { name: "a request with a result", body: message({ result: {} }), ...INVALID_REQUEST },
+  { name: "1,000 levels", body: deep(1000), ...INVALID, says: "request.depth" },
+  { name: "brackets only", body: "[".repeat(1_000_000), ...INVALID, says: "request.depth" },
+  { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, ...INVALID, says: "request.values" },
   {
     name: "nested objects and arrays in turn",
     body: goodBody.replace('"arguments":{}', `"arguments":${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
-    status: 400,
-    code: -32600,
+    ...INVALID,
     says: "request.depth",
   },
 ]);
@@ -311,17 +289,11 @@ table("unusual but valid requests are served", [
 
 table("the size of a body is bounded, with a length and without", [
   { name: "at the limit", body: padded(LIMIT), status: 200 },
-  { name: "over the limit", body: padded(LIMIT + 1), status: 413, code: -32600, says: "request.bodyBytes" },
-  { name: "10 MB", body: padded(10_000_000), status: 413, code: -32600, says: "request.bodyBytes" },
+  { name: "over the limit", body: padded(LIMIT + 1), ...TOO_LARGE },
+  { name: "10 MB", body: padded(10_000_000), ...TOO_LARGE },
   { name: "at the limit in chunks", body: chunked(padded(LIMIT)), status: 200 },
-  {
-    name: "over the limit in chunks",
-    body: chunked(padded(LIMIT + 1)),
-    status: 413,
-    code: -32600,
-    says: "request.bodyBytes",
-  },
-  { name: "10 MB in chunks", body: chunked(padded(10_000_000)), status: 413, code: -32600, says: "request.bodyBytes" },
+  { name: "over the limit in chunks", body: chunked(padded(LIMIT + 1)), ...TOO_LARGE },
+  { name: "10 MB in chunks", body: chunked(padded(10_000_000)), ...TOO_LARGE },
 ]);
 
 table("only JSON in UTF-8 is read", [
@@ -367,21 +339,14 @@ table("the response has a content type that the client accepts", [
     status: 406,
     code: -32600,
   })),
-  {
-    name: "errors are JSON, whatever Accept lists",
-    headers: { accept: "text/event-stream" },
-    body: "x",
-    status: 400,
-    code: -32700,
-  },
+  { name: "errors are JSON, whatever Accept lists", headers: { accept: "text/event-stream" }, body: "x", ...NOT_JSON },
 ]);
 
 table("only the endpoint responds, only to known methods, and only to allowed pages", [
   ...["/", "/other", "/mcp/", "/MCP", "/mcp;x", "/mcp%2f", "/mcp/x"].map((path) => ({
     name: path,
     path,
-    status: 404,
-    code: -32600,
+    ...NOT_FOUND,
   })),
   ...["PUT", "PATCH"].map((method) => ({
     name: method,
@@ -416,34 +381,23 @@ const call = (name: unknown, args: unknown = {}, more: Json = {}) =>
   message({ params: { name, arguments: args, _meta: meta(), ...more } });
 
 table("an unknown method or tool, and an incorrect way to call it, is refused with its reason", [
-  { name: "unknown tool", headers: { "mcp-name": "gone" }, body: call("gone"), status: 400, code: -32602, id: 1 },
-  { name: "name missing", headers: { "mcp-name": null }, body: call(undefined), status: 400, code: -32602, id: 1 },
-  { name: "name a number", headers: { "mcp-name": null }, body: call(5), status: 400, code: -32602, id: 1 },
-  { name: "arguments a list", body: call("good", []), status: 400, code: -32602, id: 1 },
+  { name: "unknown tool", headers: { "mcp-name": "gone" }, body: call("gone"), ...INVALID_PARAMS },
+  { name: "name missing", headers: { "mcp-name": null }, body: call(undefined), ...INVALID_PARAMS },
+  { name: "name a number", headers: { "mcp-name": null }, body: call(5), ...INVALID_PARAMS },
+  { name: "arguments a list", body: call("good", []), ...INVALID_PARAMS },
   { name: "wrong arguments", headers: { "mcp-name": "add" }, body: call("add", { a: "1" }), status: 200 },
   {
     name: "unknown method",
     headers: { "mcp-method": "no/such", "mcp-name": null },
     body: message({ method: "no/such" }),
-    status: 404,
-    code: -32601,
-    id: 1,
+    ...UNKNOWN_METHOD,
   },
-  {
-    name: "empty method",
-    headers: { "mcp-method": "" },
-    body: message({ method: "" }),
-    status: 404,
-    code: -32601,
-    id: 1,
-  },
+  { name: "empty method", headers: { "mcp-method": "" }, body: message({ method: "" }), ...UNKNOWN_METHOD },
   ...["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"].map((method) => ({
     name: method,
     headers: { "mcp-method": method },
     body: message({ method }),
-    status: 404,
-    code: -32601,
-    id: 1,
+    ...UNKNOWN_METHOD,
   })),
   {
     name: "a notification",
@@ -455,7 +409,7 @@ table("an unknown method or tool, and an incorrect way to call it, is refused wi
 ]);
 
 table("the envelope is validated field by field", [
-  { name: "no params", body: message({ params: undefined }), status: 400, code: -32602, id: 1 },
+  { name: "no params", body: message({ params: undefined }), ...INVALID_PARAMS },
   ...([
     ["_meta missing", undefined],
     ["_meta null", null],
@@ -469,13 +423,7 @@ table("the envelope is validated field by field", [
     ["log level unknown", meta({ [META + "logLevel"]: "loud" })],
     ["progress token as an object", meta({ progressToken: {} })],
     ["progress token as a fraction", meta({ progressToken: 1.5 })],
-  ] as const).map(([name, _meta]) => ({
-    name,
-    body: message({ params: { name: "good", _meta } }),
-    status: 400,
-    code: -32602,
-    id: 1,
-  })),
+  ] as const).map(([name, _meta]) => ({ name, body: message({ params: { name: "good", _meta } }), ...INVALID_PARAMS })),
 ]);
 
 const region = (args: Json, headers: Row["headers"] = {}) => ({
@@ -489,55 +437,25 @@ table("headers repeat the body, or the request is refused with -32020", [
   ...["mcp-protocol-version", "mcp-method", "mcp-name"].map((name) => ({
     name: `no ${name}`,
     headers: { [name]: null },
-    status: 400,
-    code: -32020,
-    id: 1,
+    ...MISMATCH,
   })),
   ...["Tools/Call", "tools/list", "tools/call2", ""].map((method) => ({
     name: `method ${method}`,
     headers: { "mcp-method": method },
-    status: 400,
-    code: -32020,
-    id: 1,
+    ...MISMATCH,
   })),
   ...["Good", "go od", "", "=?base64?Z29vZA?=", "=?BASE64?Z29vZA==?=", "=?base64?Z29v!A==?=", "g\u00f6\u00f6d"].map((
     name,
-  ) => ({
-    name: `name ${name}`,
-    headers: { "mcp-name": name },
-    status: 400,
-    code: -32020,
-    id: 1,
-  })),
-  {
-    name: "another version in the header",
-    headers: { "mcp-protocol-version": "2026-07-29" },
-    status: 400,
-    code: -32020,
-    id: 1,
-  },
-  { name: "an argument that is not repeated", ...region({ region: "eu" }), status: 400, code: -32020, id: 1 },
+  ) => ({ name: `name ${name}`, headers: { "mcp-name": name }, ...MISMATCH })),
+  { name: "another version in the header", headers: { "mcp-protocol-version": "2026-07-29" }, ...MISMATCH },
+  { name: "an argument that is not repeated", ...region({ region: "eu" }), ...MISMATCH },
   {
     name: "an argument that is repeated with another value",
     ...region({ region: "eu" }, { "mcp-param-region": "us" }),
-    status: 400,
-    code: -32020,
-    id: 1,
+    ...MISMATCH,
   },
-  {
-    name: "a header without an argument",
-    ...region({}, { "mcp-param-region": "us" }),
-    status: 400,
-    code: -32020,
-    id: 1,
-  },
-  {
-    name: "null as argument",
-    ...region({ region: null }, { "mcp-param-region": "us" }),
-    status: 400,
-    code: -32020,
-    id: 1,
-  },
+  { name: "a header without an argument", ...region({}, { "mcp-param-region": "us" }), ...MISMATCH },
+  { name: "null as argument", ...region({ region: null }, { "mcp-param-region": "us" }), ...MISMATCH },
   { name: "argument repeated", ...region({ region: "eu" }, { "Mcp-Param-REGION": "eu" }), status: 200 },
   {
     name: "argument encoded",
@@ -545,7 +463,7 @@ table("headers repeat the body, or the request is refused with -32020", [
     status: 200,
   },
   { name: "a number compared as a number", ...region({ count: 42 }, { "mcp-param-count": "42.0" }), status: 200 },
-  { name: "another number", ...region({ count: 42 }, { "mcp-param-count": "43" }), status: 400, code: -32020, id: 1 },
+  { name: "another number", ...region({ count: 42 }, { "mcp-param-count": "43" }), ...MISMATCH },
   { name: "a header that no schema names", ...region({}, { "mcp-param-other": "x" }), status: 200 },
 ]);
 
@@ -560,15 +478,9 @@ const faults: readonly {
   readonly id?: number;
 }[] = [
   { name: "a foreign origin", headers: { origin: "http://evil.example" }, status: 403, code: -32600 },
-  { name: "no JSON", broken: true, status: 400, code: -32700 },
-  { name: "no version in the body", meta: { [META + "protocolVersion"]: undefined }, status: 400, code: -32602, id: 1 },
-  {
-    name: "another version in the header",
-    headers: { "mcp-protocol-version": "2027-01-01" },
-    status: 400,
-    code: -32020,
-    id: 1,
-  },
+  { name: "no JSON", broken: true, ...NOT_JSON },
+  { name: "no version in the body", meta: { [META + "protocolVersion"]: undefined }, ...INVALID_PARAMS },
+  { name: "another version in the header", headers: { "mcp-protocol-version": "2027-01-01" }, ...MISMATCH },
   {
     name: "an unknown version in header and body",
     headers: { "mcp-protocol-version": "v999.0.0" },
@@ -577,10 +489,10 @@ const faults: readonly {
     code: -32022,
     id: 1,
   },
-  { name: "no capabilities", meta: { [META + "clientCapabilities"]: undefined }, status: 400, code: -32602, id: 1 },
-  { name: "another method in the header", headers: { "mcp-method": "tools/list" }, status: 400, code: -32020, id: 1 },
-  { name: "another name in the header", headers: { "mcp-name": "good" }, status: 400, code: -32020, id: 1 },
-  { name: "another argument in the header", headers: { "mcp-param-region": "us" }, status: 400, code: -32020, id: 1 },
+  { name: "no capabilities", meta: { [META + "clientCapabilities"]: undefined }, ...INVALID_PARAMS },
+  { name: "another method in the header", headers: { "mcp-method": "tools/list" }, ...MISMATCH },
+  { name: "another name in the header", headers: { "mcp-name": "good" }, ...MISMATCH },
+  { name: "another argument in the header", headers: { "mcp-param-region": "us" }, ...MISMATCH },
   { name: "a missing capability", status: 400, code: -32021, id: 1 },
 ];
 
@@ -603,20 +515,12 @@ table("the error names the first of several faults in the order of the specifica
       body: fault.broken || later.some(({ broken }) => broken) ? "{" : message({ params }),
     };
   }),
-  {
-    name: "an unknown method with another method in the header",
-    body: message({ method: "no/such" }),
-    status: 400,
-    code: -32020,
-    id: 1,
-  },
+  { name: "an unknown method with another method in the header", body: message({ method: "no/such" }), ...MISMATCH },
   {
     name: "an unknown method and no capabilities",
     headers: { "mcp-method": "no/such" },
     body: message({ method: "no/such", params: { _meta: meta({ [META + "clientCapabilities"]: undefined }) } }),
-    status: 400,
-    code: -32602,
-    id: 1,
+    ...INVALID_PARAMS,
   },
 ]);
 
@@ -660,7 +564,7 @@ Deno.test("a request from a foreign origin is refused before its body is read", 
   assertEquals([response.status, pulled], [403, 0]);
 });
 
-const initialize = JSON.stringify(toHello());
+const initialize = JSON.stringify(toHello({ id: 0 }));
 const OLD = { "mcp-protocol-version": "2025-11-25", "mcp-method": null, "mcp-name": null };
 
 /** Opens a legacy session, and returns its id. */
@@ -694,9 +598,7 @@ Deno.test("a session responds to invalid input as its revision defines", () =>
         name: "an unknown version",
         headers: { ...headers, "mcp-protocol-version": "1999-01-01" },
         body: list,
-        status: 400,
-        code: -32600,
-        id: 1,
+        ...INVALID_REQUEST,
       },
       { name: "no session", headers: OLD, body: list, status: 200 },
       ...["x", "__proto__", `${session}x`, session.slice(0, -1), session.toUpperCase(), "x".repeat(5000), "a, b"].map((
@@ -705,25 +607,17 @@ Deno.test("a session responds to invalid input as its revision defines", () =>
         name: `session ${id.slice(0, 20)}`,
         headers: { ...headers, "mcp-session-id": id },
         body: list,
-        status: 404,
-        code: -32600,
+        ...NOT_FOUND,
         id: 1,
       })),
-      { name: "no JSON", headers, body: "{", status: 400, code: -32700 },
-      { name: "no request", headers, body: "{}", status: 400, code: -32600 },
-      { name: "id null", headers, body: list.replace('"id":1', '"id":null'), status: 400, code: -32600 },
-      { name: "params a list", headers, body: list.replace("}", ',"params":[]}'), status: 400, code: -32602, id: 1 },
-      { name: "1,000 levels", headers, body: deep(1000), status: 400, code: -32600, says: "request.depth" },
-      {
-        name: "200,001 values",
-        headers,
-        body: `[${"{},".repeat(199_999)}1]`,
-        status: 400,
-        code: -32600,
-        says: "request.values",
-      },
-      { name: "10 MB", headers, body: padded(10_000_000), status: 413, code: -32600, says: "request.bodyBytes" },
-      { name: "a batch", headers, body: `[${list}]`, status: 400, code: -32600 },
+      { name: "no JSON", headers, body: "{", ...NOT_JSON },
+      { name: "no request", headers, body: "{}", ...INVALID },
+      { name: "id null", headers, body: list.replace('"id":1', '"id":null'), ...INVALID },
+      { name: "params a list", headers, body: list.replace("}", ',"params":[]}'), ...INVALID_PARAMS },
+      { name: "1,000 levels", headers, body: deep(1000), ...INVALID, says: "request.depth" },
+      { name: "200,001 values", headers, body: `[${"{},".repeat(199_999)}1]`, ...INVALID, says: "request.values" },
+      { name: "10 MB", headers, body: padded(10_000_000), ...TOO_LARGE },
+      { name: "a batch", headers, body: `[${list}]`, ...INVALID },
       {
         name: "an unknown method",
         headers,
@@ -756,8 +650,7 @@ Deno.test("a session responds to invalid input as its revision defines", () =>
         name: "GET of an unknown session",
         method: "GET",
         headers: { ...headers, "mcp-session-id": "x" },
-        status: 404,
-        code: -32600,
+        ...NOT_FOUND,
       },
       ...["garbage", "1e30", "__proto__", "a_b_c", "x".repeat(5000), `${crypto.randomUUID().slice(0, 13)}_1`].map((
         id,
@@ -765,16 +658,14 @@ Deno.test("a session responds to invalid input as its revision defines", () =>
         name: `GET after event ${id.slice(0, 20)}`,
         method: "GET",
         headers: { ...headers, "last-event-id": id },
-        status: 400,
-        code: -32600,
+        ...INVALID,
       })),
       { name: "DELETE without a session", method: "DELETE", headers: OLD, status: 405, code: -32600 },
       {
         name: "DELETE of an unknown session",
         method: "DELETE",
         headers: { ...headers, "mcp-session-id": "x" },
-        status: 404,
-        code: -32600,
+        ...NOT_FOUND,
       },
       { name: "the session stays open", headers, body: list, status: 200 },
     ];
@@ -801,9 +692,9 @@ Deno.test("a session has its own stream, and a session that has ended stays ende
     await ended.text();
     await Promise.all([stream.text(), second.text()]);
     const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
-    await check(send, { name: "a call", headers, body: list, status: 404, code: -32600, id: 1 });
-    await check(send, { name: "a stream", method: "GET", headers, status: 404, code: -32600 });
-    await check(send, { name: "ending it again", method: "DELETE", headers, status: 404, code: -32600 });
+    await check(send, { name: "a call", headers, body: list, ...NOT_FOUND, id: 1 });
+    await check(send, { name: "a stream", method: "GET", headers, ...NOT_FOUND });
+    await check(send, { name: "ending it again", method: "DELETE", headers, ...NOT_FOUND });
   }));
 
 Deno.test("a session of revision 2025-03-26 can send batches", () =>

@@ -74,17 +74,11 @@ Deno.test("an icon with another invalid field throws with a remedy", () => {
     [[src], sentence(JSON.stringify(src))],
     [[null], sentence("null")],
     [[{ src: [src] }], sentence("src")],
-    [
-      [{ src, mimeType: "text/html" }],
-      sentence("mimeType", '"text/html"', "image/png"),
-    ],
+    [[{ src, mimeType: "text/html" }], sentence("mimeType", '"text/html"', "image/png")],
     [[{ src, sizes: "48x48" }], sentence("sizes", '"48x48"')],
     [[{ src, sizes: ["big"] }], sentence("sizes")],
     [[{ src, theme: "blue" }], sentence("theme", '"blue"', '"light"', '"dark"')],
-    [
-      [{ src, onload: "x" }],
-      sentence("onload", "src, mimeType, sizes, theme"),
-    ],
+    [[{ src, onload: "x" }], sentence("onload", "src, mimeType, sizes, theme")],
   ];
   for (const [icons, message] of cases) {
     assertThrows(() => tool({ name: "t", icons: untyped(icons), run: text }), TypeError, message);

@@ -218,10 +218,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       sentence("cors", "origins", '"*"', '"none"'),
     ] as const
   ),
-  [
-    () => createServer({ ...about, use: [untyped("logging")] }),
-    sentence("use", '"logging"'),
-  ],
+  [() => createServer({ ...about, use: [untyped("logging")] }), sentence("use", '"logging"')],
   [() => tool({ name: "t", use: [untyped(undefined)], run }), sentence('tool "t"', "use", "undefined")],
   [() => createServer({ ...about, hosts: [untyped(5)] }), sentence("hosts", 5)],
   [() => guard({ input: untyped(run) }), sentence("guard", "input")],
@@ -240,14 +237,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     () => resource({ uri: "x://a", name: "a", cacheScope: untyped("shared"), read: run }),
     sentence('resource "x://a"', "cacheScope", '"public"'),
   ],
-  [
-    () => createServer({ ...about, capabilities: { logging: untyped(0) } }),
-    sentence("capabilities.logging", 0),
-  ],
-  [
-    () => createServer({ ...about, auth: untyped({ authenticate: true }) }),
-    sentence("auth.authenticate", "true"),
-  ],
+  [() => createServer({ ...about, capabilities: { logging: untyped(0) } }), sentence("capabilities.logging", 0)],
+  [() => createServer({ ...about, auth: untyped({ authenticate: true }) }), sentence("auth.authenticate", "true")],
   [
     () =>
       createServer({ ...about, auth: { authenticate: () => undefined, credentials: { headers: untyped("x-key") } } }),
@@ -269,24 +260,15 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
       [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],
       [() => tool({ name: "t", use: untyped(none), run }), sentence('tool "t"', "use")],
-      [
-        () => createServer({ ...about, store: untyped(none) }),
-        sentence("store"),
-      ],
+      [() => createServer({ ...about, store: untyped(none) }), sentence("store")],
       [() => createServer({ ...about, auth: untyped(none) }), sentence("auth")],
       [() => createServer({ ...about, limits: untyped(none) }), sentence("limits")],
       [() => createServer({ ...about, observer: untyped(none) }), sentence("observer")],
     ] as const);
   }),
-  [
-    () => onlyMethods(untyped("tools/call"), (_call, next) => next()),
-    sentence('["tools/call"]'),
-  ],
+  [() => onlyMethods(untyped("tools/call"), (_call, next) => next()), sentence('["tools/call"]')],
   [() => onlyMethods(["tools/call"], untyped("audit")), sentence()],
-  [
-    () => onlyMethods([], audit),
-    sentence(),
-  ],
+  [() => onlyMethods([], audit), sentence()],
   ...([
     ["tool/call", "tools/call"],
     ["Tools/Call", "tools/call"],
@@ -312,10 +294,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     ] as const
   ),
   [() => group("g", untyped(undefined)), sentence('group "g"', "handlers")],
-  [
-    () => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)),
-    sentence("callers"),
-  ],
+  [() => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)), sentence("callers")],
   [() => createServer(about).listChanged("tools", { to: untyped("ada") }), sentence("to", '"ada"')],
   [() => createServer(about).log.info("x", { to: untyped("ada") }), sentence("to", '"ada"')],
 ];

@@ -82,12 +82,10 @@ const handler = {
 };
 const provider = { name: "p", use: [pass], services: {}, mapError: text, tags: ["a"], allow: () => true };
 const changes = { name: "n", title: "T", description: "d", deprecated: "use x", run: text };
+const description = { title: "T", description: "d", icons: [], _meta: {} };
 const local = {
   name: "r",
-  title: "T",
-  description: "D",
-  icons: [],
-  _meta: {},
+  ...description,
   mimeType: "a/b",
   annotations: {},
   maxBytes: 5,
@@ -99,7 +97,6 @@ const local = {
   tags: [],
   use: [],
 };
-const description = { title: "T", description: "d", icons: [], _meta: {} };
 const client = { clientId: "x", clientSecret: "y", secretIn: "body" };
 const issuer = "https://login.example";
 const server = createServer(about);
@@ -140,16 +137,9 @@ const serverOptions = {
 /** A factory with a set of options that it accepts. */
 type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
 
+const OUTGOING = { timeoutMs: 5, maxBytes: 5, allowPrivate: [] };
 const TOKENS = { scopes: ["a"], store: memoryTokens(), dpop: true, fetch: text };
-const STORE = {
-  timeoutMs: 5,
-  pollMs: 5,
-  valueBytes: 5,
-  logEntries: 5,
-  pending: 5,
-  subscriptions: 5,
-  leaseMs: 5,
-};
+const STORE = { timeoutMs: 5, pollMs: 5, valueBytes: 5, logEntries: 5, pending: 5, subscriptions: 5, leaseMs: 5 };
 
 /** By entry and name, every exported factory with options. A factory can have several samples. */
 const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
@@ -190,12 +180,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     [(options) => transform(prompt({ name: "p", run: text }), options), { ...changes, input: {} }],
     [(options) => transform(resource({ uri: "a://b", name: "r", read: text }), options), changes],
   ],
-  ". group": [[(options) => group("g", [], options), {
-    use: [pass],
-    tags: ["a"],
-    about: ["a"],
-    allow: () => true,
-  }]],
+  ". group": [[(options) => group("g", [], options), { use: [pass], tags: ["a"], about: ["a"], allow: () => true }]],
   ". mount": [[(options) => mount([createServer(about)], options), {
     handlers: [{ handlers: [], to: ["s"] }],
     routes: [],
@@ -343,16 +328,12 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       query: {},
       headers: {},
       body: "",
-      timeoutMs: 5,
-      maxBytes: 5,
-      allowPrivate: [],
+      ...OUTGOING,
     },
   }]],
   "./handlers sendRequest": [
     [async (options) => await sendRequest(new Request("https://a.example/"), options), {
-      timeoutMs: 5,
-      maxBytes: 5,
-      allowPrivate: [],
+      ...OUTGOING,
       fetch: () => new Response(),
     }],
   ],
@@ -365,18 +346,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     output: "none",
     flatten: true,
     readOnly: true,
-    timeoutMs: 5,
-    maxBytes: 5,
-    allowPrivate: [],
+    ...OUTGOING,
   }]],
-  "./handlers folder": [[folder, {
-    path: "/",
-    ...local,
-    uri: "notes://",
-    hidden: true,
-    exclude: [],
-    tools: "a_",
-  }]],
+  "./handlers folder": [[folder, { path: "/", ...local, uri: "notes://", hidden: true, exclude: [], tools: "a_" }]],
   "./handlers file": [[file, { path: "/a.md", ...local, uri: "a:b" }]],
   "./handlers httpResource": [[httpResource, {
     url: "https://a.example/",
@@ -386,9 +358,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     mimeType: "a/b",
     annotations: {},
     headers: {},
-    timeoutMs: 5,
-    maxBytes: 5,
-    allowPrivate: [],
+    ...OUTGOING,
   }]],
   "./client clientExtension": [[clientExtension, {
     id: "com.example/all",
@@ -653,22 +623,14 @@ function misspell(name: string): string {
   return text || "x";
 }
 
+const NESTED = new Set(
+  "cors annotations capabilities concurrency rate introspection exchange csp permissions".split(" "),
+);
+
 /** Returns all nested objects of options, with their path and names. */
 function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
   return Object.entries(options).flatMap(([name, value]) => {
-    const isNested = [
-      "cors",
-      "annotations",
-      "capabilities",
-      "concurrency",
-      "rate",
-      "introspection",
-      "exchange",
-      "csp",
-      "permissions",
-    ]
-      .includes(name);
-    return [[path, name] as const, ...isNested ? listPlaces(value as Sample[1], `${path}${name}.`) : []];
+    return [[path, name] as const, ...NESTED.has(name) ? listPlaces(value as Sample[1], `${path}${name}.`) : []];
   });
 }
 
@@ -721,7 +683,8 @@ function isKnown(name: string): boolean {
   return ["per", "uri", "id", "ids", "to", "run", "use", "key", "test", "path", "data", "url"].includes(name);
 }
 
-const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
+const keys = { ada: "ada-2f6c1e0b9d4a7853" };
+const auth = apiKey({ keys });
 
 /**
  * Common mistakes, and mistakes that would leave access open although the author meant to restrict it, each with the
@@ -786,19 +749,10 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     () => tool({ name: "t", readOnlyHint: true, run: text } as Untyped),
     sentence("readOnlyHint", "annotations.readOnlyHint?"),
   ],
-  [
-    () => (tool as Untyped)("add", {}, text),
-    sentence('"add"', "{ name: "),
-  ],
+  [() => (tool as Untyped)("add", {}, text), sentence('"add"', "{ name: ")],
   [() => (prompt as Untyped)("p", text), sentence('"p"', "{ name: ")],
-  [
-    () => (resource as Untyped)("r", "x://a"),
-    sentence('"r"', "{ uri: "),
-  ],
-  [
-    () => createServer("calc" as Untyped),
-    sentence('"calc"', "{ name: "),
-  ],
+  [() => (resource as Untyped)("r", "x://a"), sentence('"r"', "{ uri: ")],
+  [() => createServer("calc" as Untyped), sentence('"calc"', "{ name: ")],
   [
     () => resource({ uri: "x://a", name: "r", list: text, read: text } as Untyped),
     sentence('resource "x://a"', "list", "note://{id}"),
@@ -815,19 +769,13 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     () => resourceProvider({ scheme: "note", name: "r", title: "R", read: text } as Untyped),
     sentence('"note"', "title"),
   ],
-  [
-    () => service("tx", text, { perCall: true } as Untyped),
-    sentence('service "tx"', "perCall", 'per: "call"'),
-  ],
+  [() => service("tx", text, { perCall: true } as Untyped), sentence('service "tx"', "perCall", 'per: "call"')],
   [() => service("tx", text, { per: "call", max: 3 } as Untyped), sentence('service "tx"', "max")],
   [
     () => extension({ id: "com.example/a", methods: { "a/b": { input: {}, run: text } } } as Untyped),
     sentence('extension "com.example/a"', "methods.a/b.input", "methods.a/b.params"),
   ],
-  [
-    () => group("g", [], { scopes: ["a"] } as Untyped),
-    sentence('group "g"', "scopes"),
-  ],
+  [() => group("g", [], { scopes: ["a"] } as Untyped), sentence('group "g"', "scopes")],
   [() => mount([server], { auth } as Untyped), sentence("auth")],
   ...["authentication", "authenticate", "authorize", "authorization", "oauth", "authToken", "security"].map((name) =>
     [

@@ -123,10 +123,7 @@ Deno.test("an authentication with a mistake refuses every request and states why
   const fetch = () => new Response("");
   const authenticate = () => undefined;
   const wrong: readonly (readonly [Authentication, string])[] = [
-    [
-      { authenticate, routes: [{ path: "/x/:tenant", fetch }] },
-      sentence('"/x/:tenant"', "floor, tenant"),
-    ],
+    [{ authenticate, routes: [{ path: "/x/:tenant", fetch }] }, sentence('"/x/:tenant"', "floor, tenant")],
     [
       { authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] },
       sentence('"/:tenant/:floor/:more"', "floor, tenant"),

@@ -3,12 +3,12 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, resource, tool } from "../../mod.ts";
-import { confirm } from "../../src/layers/layers.ts";
-import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../src/extensions/tasks/client/task_client.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
+import { confirm } from "../../src/layers/layers.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { type Connection, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, LEGACY_VERSIONS, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { openSession, toSessionRequest } from "../support/sessions.ts";
 
@@ -208,3 +208,30 @@ Deno.test("a server with streams: false cannot serve HTTP+SSE", () => {
   const server = createServer({ name: "b", version: "1.0.0", streams: false });
   assertThrows(() => httpSse(server), TypeError, sentence());
 });
+
+// `ctx.closeStream()` closes the connection of a call only if the client will resume the stream.
+
+for (const says of ["nothing", "progress", "a log message"]) {
+  behaviour(
+    `a call that sends ${says} and then closes its stream still returns its result in every revision`,
+    async (connect, { version, transport }) => {
+      const leave = tool({
+        name: "leave",
+        async run(_input, ctx) {
+          if (says === "progress") await ctx.progress(1);
+          if (says === "a log message") await ctx.log.info("before");
+          ctx.closeStream(5);
+          await turn(5);
+          ctx.closeStream(5);
+          return "back";
+        },
+      });
+      const { client } = await connect({ handlers: [leave] }, { logLevel: "debug" });
+      const result = await client.callTool("leave", {}, { meta: { progressToken: 1 } });
+      assertEquals(textOf(result), "back");
+      const resumes = client.transcript.some((line) => line.startsWith("→ GET") && line.includes("last-event-id"));
+      assertEquals(resumes, version === "2025-11-25" && transport !== "pipe");
+    },
+    { versions: LEGACY_VERSIONS },
+  );
+}

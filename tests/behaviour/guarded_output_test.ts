@@ -1,10 +1,21 @@
 // Output guards process everything that a client gets from a handler: encoded values of any type, errors, and log and
 // progress messages.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
-import { guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
-import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
+import {
+  type Context,
+  group,
+  McpError,
+  type Middleware,
+  prompt,
+  resource,
+  service,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import { guard, idempotent, layer, type OutputGuard, quota } from "../../src/layers/layers.ts";
+import type { Connection } from "../../src/testing/testing.ts";
+import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const SECRET = "sk-abc";
@@ -261,3 +272,353 @@ behaviour("the output schema validates the value that the guards return", async 
   await assertRejects(() => client.callTool("breaks"), Error, sentence());
   assertEquals(takeFaults().length, 1);
 }, { versions: ["2025-11-25"] });
+
+// Results of the middleware of a handler and its groups pass the output guards, also if the middleware has changed the
+// handler's result, or has not called the handler.
+
+const parts: unknown[] = [];
+
+const hideIn = (value: unknown): unknown => JSON.parse(JSON.stringify(value).replaceAll("sk-live", "[key]"));
+const hide = guard({
+  output: [(value, _ctx, part) => {
+    parts.push(part);
+    return hideIn(value);
+  }],
+});
+
+/** How a middleware can change a result that has a list of blocks, messages or contents. */
+const changes: Readonly<Record<string, Middleware>> = {
+  "adds to": async (_ctx, next) => {
+    const result = await next();
+    const [name, list] = toList(result);
+    return { ...result, [name]: [...list, list[0]], _meta: { key: "sk-live" } };
+  },
+  "changes the object of": async (_ctx, next) => {
+    const result = await next();
+    const [, list] = toList(result);
+    list.push(JSON.parse(JSON.stringify(list[0]).replace("[key]", "sk-live")));
+    return result;
+  },
+  replaces: async (ctx) => {
+    const text = "own sk-live";
+    if (ctx.method === "prompts/get") return { messages: [{ role: "user", content: { type: "text", text } }] };
+    if (ctx.method === "resources/read") return { contents: [{ uri: "note://one", text }] };
+    return await Promise.resolve({ content: [{ type: "text", text }], structuredContent: { text } });
+  },
+};
+
+function toList(result: object): [name: string, list: unknown[]] {
+  const found = Object.entries(result).find(([, value]) => Array.isArray(value));
+  if (!found) throw new Error("the result has no list");
+  return found;
+}
+
+const uses: Readonly<Record<string, (use: Middleware) => readonly [own: object, ofGroup: object]>> = {
+  "a handler": (use) => [{ use: [use] }, {}],
+  "a group": (use) => [{}, { use: [use] }],
+  "the step inside": (use) => [{ use: [layer(() => ({ name: "inner", inside: use }))] }, {}],
+};
+
+const calls: Readonly<Record<string, (client: Connection) => Promise<unknown>>> = {
+  tool: (client) => client.callTool("g_note"),
+  prompt: (client) => client.getPrompt("g_note"),
+  resource: (client) => client.readResource("note://one"),
+};
+
+for (const [what, use] of Object.entries(changes)) {
+  for (const [where, toUse] of Object.entries(uses)) {
+    for (const place of ["server", "handler"] as const) {
+      behaviour(`middleware of ${where} that ${what} a result is guarded by the ${place}`, async (connect) => {
+        const [own, ofGroup] = toUse(use);
+        const guards = place === "handler" ? [hide] : [];
+        const options = { ...own, use: [...guards, ...("use" in own ? own.use as [] : [])] };
+        const handlers = [
+          group("g", [
+            tool({ name: "note", ...options, run: () => "sk-live" }),
+            prompt({ name: "note", ...options, run: () => "sk-live" }),
+            resource({ uri: "note://one", name: "note", ...options, read: () => "sk-live" }),
+          ], ofGroup),
+        ];
+        const { client } = await connect({ handlers, use: place === "server" ? [hide] : [] });
+        for (const [kind, call] of Object.entries(calls)) {
+          const text = JSON.stringify(await call(client));
+          assertEquals([text.includes("sk-live"), text.includes("[key]")], [false, true], `${kind}: ${text}`);
+        }
+      });
+    }
+  }
+}
+
+behaviour("a result that middleware leaves unchanged passes the output guards once", async (connect) => {
+  const pass: Middleware = (_ctx, next) => next();
+  const copy: Middleware = async (_ctx, next) => ({ ...await next() });
+  const use = [hide, pass, copy, idempotent({ key: ({ key }: { readonly key: string }) => key })] as const;
+  const note = tool({ name: "note", input: z.object({ key: z.string() }), use, run: () => ({ text: "sk-live" }) });
+  const { client } = await connect({ handlers: [note] }, { principal: { id: "ada" } });
+  for (let at = 0; at < 2; at++) {
+    parts.length = 0;
+    const { structuredContent } = await client.callTool("note", { key: "one" });
+    assertEquals([structuredContent, parts], [{ text: "[key]" }, ["result"]]);
+  }
+});
+
+behaviour("a guard can refuse, replace and leave the result of middleware", async (connect) => {
+  const own = (text: string): Middleware => async () => await Promise.resolve({ content: [{ type: "text", text }] });
+  const made: Readonly<Record<string, unknown>> = {
+    text: "replaced",
+    list: [{ type: "text", text: "block" }],
+    none: 1,
+  };
+  const decide = guard({
+    output: [(_value, { params }: Context, part) => {
+      if (part !== "result") return;
+      if (params.name === "refuse") throw new ToolError("refused");
+      if (params.name === "fail") throw new Error("secret");
+      return made[String(params.name)];
+    }],
+  });
+  const names = ["refuse", "fail", "text", "list", "none", "leave"];
+  const handlers = names.map((name) => tool({ name, use: [decide, own(name)], run: () => "" }));
+  const ask = prompt({
+    name: "text",
+    use: [decide, async () => await Promise.resolve({ messages: [] })],
+    run: () => "",
+  });
+  const { client, takeFaults } = await connect({ handlers: [...handlers, ask] });
+  const results = [];
+  for (const name of names) {
+    const { content, isError } = await client.callTool(name).catch((error) => ({
+      content: error.message,
+      isError: true,
+    }));
+    results.push([
+      name,
+      isError ?? false,
+      (Array.isArray(content) ? String(Object(content[0]).text) : content).slice(0, 14),
+    ]);
+  }
+  assertEquals(results, [
+    ["refuse", true, "refused"],
+    ["fail", true, "Internal error"],
+    ["text", false, "replaced"],
+    ["list", false, "block"],
+    ["none", true, "Internal error"],
+    ["leave", false, "leave"],
+  ]);
+  await assertRejects(() => client.getPrompt("text"), McpError, "Internal error");
+  assertEquals(takeFaults().length, 3);
+});
+
+// Output guards process the log and progress messages of a run, wherever they come from.
+
+const PIN = "pin-4711";
+
+/** Replaces the secret in all texts of a value. */
+function hidePin(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value ?? null).replaceAll(PIN, "****"));
+}
+
+/** Options of a client that records the texts of log and progress messages, in their order of arrival. */
+function record() {
+  const got: unknown[] = [];
+  const note = (text: unknown) => void got.push(text);
+  return {
+    got,
+    options: {
+      logLevel: "debug",
+      onNotification: ({ method, params }: { method: string; params?: Record<string, unknown> }) => {
+        if (method === "notifications/message") note(params?.data);
+      },
+    } as const,
+    onProgress: ({ message }: { message?: string }) => note(message),
+  };
+}
+
+/** Returns middleware that logs before and after the handler, and reports progress before the handler. */
+function say(name: string): Middleware {
+  return async (call, next) => {
+    call.log.info(`${name} ${PIN}`);
+    await call.progress(0.1, { message: `${name} progress ${PIN}` });
+    const result = await next();
+    call.log.info(`${name} after ${PIN}`);
+    return result;
+  };
+}
+
+behaviour("guards change the messages of middleware, services and handlers, once and in order", async (connect) => {
+  const made = service("made", async ({ ctx }) => {
+    ctx.log.info(`service ${PIN}`);
+    await ctx.progress(0.2, { message: `service progress ${PIN}` });
+    return "made";
+  }, { per: "call" });
+  const count: OutputGuard = (value, _ctx, part) => part === "log" ? `${value}!` : undefined;
+  const guards = { output: [count] };
+  const work = tool({
+    name: "work",
+    services: { made },
+    use: [guard(guards), say("tool")],
+    run: async (_input, { log, progress, services }) => {
+      const copy = { log, progress };
+      log.info(`run ${PIN}`);
+      copy.log.warning(`copy ${PIN}`);
+      await progress(0.5, { message: `run progress ${PIN}`, total: "odd" as never });
+      await copy.progress(0.6, { message: `copy progress ${PIN}` });
+      return services.made;
+    },
+  });
+  const handlers = [
+    group("group", [work], { use: [say("group")] }),
+    resource({ uri: "page://1", name: "page", use: [guard(guards), say("resource")], read: () => "read" }),
+    prompt({ name: "show", use: [guard(guards), say("prompt")], run: () => "shown" }),
+  ];
+  const { got, options, onProgress } = record();
+  const { client, takeFaults } = await connect({ handlers, use: [guard({ output: [hidePin] })] }, options);
+  assertEquals(textOf(await client.callTool("group_work", {}, { onProgress })), "made");
+  await until(() => got.length >= 11, "all messages arrive");
+  assertEquals(got.splice(0), [
+    "group ****!",
+    "group progress ****",
+    "tool ****!",
+    "service ****!",
+    "service progress ****",
+    "run ****!",
+    "copy ****!",
+    "run progress ****",
+    "copy progress ****",
+    "tool after ****!",
+    "group after ****!",
+  ]);
+  assertEquals(takeFaults().length, 1, "the total of a wrong type is reported once");
+  for (
+    const [name, run] of [
+      ["resource", () => client.readResource("page://1", { onProgress })],
+      ["prompt", () => client.getPrompt("show", {}, { onProgress })],
+    ] as const
+  ) {
+    await run();
+    await until(() => got.length >= 3, "all messages arrive");
+    assertEquals(got.splice(0), [`${name} ****!`, `${name} progress ****`, `${name} after ****!`]);
+  }
+});
+
+behaviour("messages of a slow guard arrive before the result, also after the handler has ended", async (connect) => {
+  const slow: OutputGuard = async (value, ctx, part) => {
+    if (part === "result") return;
+    for (let turn = 0; turn < 20; turn++) await ctx.signal.aborted;
+    return hidePin(value);
+  };
+  const outer: Middleware = async (call, next) => {
+    if (call.method !== "tools/call") return await next();
+    call.log.info("outside before");
+    const result = await next();
+    call.log.info(`outside after ${PIN}`);
+    return result;
+  };
+  const work = tool({
+    name: "work",
+    use: [guard({ output: [slow] }), say("tool")],
+    run: (_input, ctx) => {
+      ctx.log.info(`run ${PIN}`);
+      return "done";
+    },
+  });
+  const steps = tool({
+    name: "steps",
+    use: [guard({ output: [slow] })],
+    run: async function* (_input, ctx) {
+      yield "a";
+      ctx.log.info(`step ${PIN}`);
+    },
+  });
+  const { got, options } = record();
+  const { client } = await connect({ handlers: [work, steps], use: [outer] }, options);
+  assertEquals(textOf(await client.callTool("work")), "done");
+  await until(() => got.length >= 5, "all messages arrive");
+  assertEquals(got.splice(0), ["outside before", "tool ****", "run ****", "tool after ****", "outside after ****"]);
+  await client.callTool("steps");
+  await until(() => got.length >= 3, "all messages arrive");
+  assertEquals(got, ["outside before", "step ****", "outside after ****"]);
+});
+
+behaviour("a message of a guard passes no guards, and a guard can await it", async (connect) => {
+  const audit: OutputGuard = async (value, ctx, part) => {
+    await ctx.log.warning(`checked ${part}`);
+    return hidePin(value);
+  };
+  const work = tool({
+    name: "work",
+    use: [guard({ output: [audit] }), async (call, next) => {
+      await call.log.info(`tool ${PIN}`);
+      return await next();
+    }],
+    run: () => PIN,
+  });
+  const { got, options } = record();
+  const { client } = await connect({ handlers: [work], use: [guard({ output: [audit] })] }, options);
+  assertEquals(textOf(await client.callTool("work")), "****");
+  await until(() => got.length >= 5, "all messages arrive");
+  assertEquals(got, ["checked log", "checked log", "tool ****", "checked result", "checked result"]);
+});
+
+behaviour("messages of a resource pass its guards and the server's guards once, not the tool's", async (connect) => {
+  const mark = (name: string): OutputGuard => (value, _ctx, part) => part === "log" ? `${value} ${name}` : undefined;
+  const page = resource({
+    uri: "page://1",
+    name: "page",
+    use: [guard({ output: [mark("resource")] }), say("page")],
+    read: async (_uri, ctx) => {
+      await ctx.log.info(`read ${PIN}`);
+      return "text";
+    },
+  });
+  const reads = tool({
+    name: "reads",
+    use: [guard({ output: [mark("tool")] })],
+    run: async (_input, ctx) => {
+      await ctx.readResource("page://1");
+      await ctx.log.info("reads");
+      return "done";
+    },
+  });
+  const { got, options } = record();
+  const { client } = await connect(
+    { handlers: [page, reads], use: [guard({ output: [hidePin, mark("server")] })] },
+    options,
+  );
+  assertEquals(textOf(await client.callTool("reads")), "done");
+  await until(() => got.length >= 4, "all messages arrive");
+  assertEquals(got, [
+    "page **** resource server",
+    "read **** resource server",
+    "page after **** resource server",
+    "reads tool server",
+  ]);
+});
+
+behaviour("guards of messages have the services that outlive the call, and in the handler all", async (connect) => {
+  const pool = service("pool", () => "pool");
+  const seat = service("seat", async ({ ctx }) => {
+    await ctx.log.info("seat");
+    return "seat";
+  }, { per: "call" });
+  const work = tool({
+    name: "work",
+    services: { pool, seat },
+    use: [
+      guard({
+        output: [(value, { services }, part) => part === "log" ? `${value}: ${Object.values(services)}` : undefined],
+      }),
+      say("tool"),
+    ],
+    run: async (_input, ctx) => {
+      await ctx.log.info("run");
+      return "done";
+    },
+  });
+  const { got, options } = record();
+  const { client, takeFaults } = await connect({ handlers: [work], use: [guard({ output: [hidePin] })] }, options);
+  assertEquals(textOf(await client.callTool("work")), "done");
+  await until(() => got.length >= 4, "all messages arrive");
+  assertEquals(got, ["tool ****: pool", "seat: pool", "run: pool,seat", "tool after ****: pool"]);
+  assertEquals(takeFaults(), []);
+}, { perInstance: "services" });

@@ -1,6 +1,7 @@
 // Tags, enable and disable, groups, lookup by name, and resources that handlers read, in every era and over every
 // transport.
-import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { z } from "zod";
 import {
   createServer,
   extension,
@@ -9,27 +10,29 @@ import {
   prompt,
   resource,
   resourceProvider,
+  type Schema,
   service,
   tool,
   ToolError,
 } from "../../mod.ts";
-import { guard } from "../../src/layers/layers.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import type { Connection, TestSubscription } from "../../src/testing/testing.ts";
-import { quota } from "../../src/layers/layers.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { StandardResult } from "../../src/core/schema/standard_result.ts";
+import { guard, quota } from "../../src/layers/layers.ts";
+import { type Connection, McpError, type TestSubscription } from "../../src/testing/testing.ts";
 import {
   behaviour,
   FENCE,
   fence,
   fenced,
   gate,
+  raise,
   started,
   textOf,
   turn,
   until,
   withoutFences,
 } from "../support/behaviour.ts";
-import { z } from "zod";
 import { sentence } from "../support/messages.ts";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
@@ -504,3 +507,262 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   assertEquals(textOf(await client.callTool("quick")), "quick");
   assertEquals(ran, []);
 }, { perInstance: "limits" });
+
+// Visibility rules that are added while a call waits for a slot.
+
+behaviour("a waiting call does not run if a rule added in the meantime disables its handler", async (connect) => {
+  const { pass, open } = gate();
+  let runs = 0;
+  let isHeld = false;
+  const hold = tool({
+    name: "hold",
+    run: async () => {
+      isHeld = true;
+      await pass;
+    },
+  });
+  const secret = tool({ name: "secret", run: () => void runs++ });
+  const { client, server } = await connect({
+    handlers: [hold, secret],
+    limits: { calls: { running: 1, runningPerClient: 1 } },
+  });
+  const held = client.callTool("hold");
+  await until(() => isHeld, "the first call runs");
+  const waiting = started(client.callTool("secret"));
+  await until(() => server[INTERNALS].engine.scheduler.waiting === 1, "the second call waits");
+  server.handlers.disable(secret);
+  open();
+  await held;
+  await assertRejects(() => waiting, McpError, sentence('"secret"'));
+  assertEquals(runs, 0);
+}, { perInstance: "limits" });
+
+behaviour("a handler cannot read a resource that the same handler has disabled", async (connect) => {
+  const file = resource({ uri: "x://a", name: "a", read: () => "secret" });
+  const read = tool({
+    name: "read",
+    async run(_, { server, readResource }) {
+      server.handlers.disable({ resource: "x://a" });
+      return await readResource("x://a").then(() => "read", () => "refused");
+    },
+  });
+  const { client } = await connect({ handlers: [file, read] });
+  assertEquals((await client.callTool("read")).content, [{ type: "text", text: "refused" }]);
+});
+
+// A visibility change that cannot be applied throws immediately, and changes nothing.
+
+behaviour(
+  "disable() and enable() throw if a list cannot be compiled, and the next rules apply without the failed rule",
+  async (join) => {
+    const views = extension({ id: "com.example/views" });
+    let isBroken = false;
+    const verify = () => {
+      if (isBroken) throw new Error("the check is broken");
+      return undefined;
+    };
+    const shown = tool({ name: "shown", tags: ["b"], use: [views.layer({ verify })], run: () => "shown" });
+    const secret = tool({ name: "secret", tags: ["a"], run: () => "the secret" });
+    const { client, server } = await join({ handlers: [views, shown, secret] });
+    const list = async () => (await client.listTools()).map(({ name }) => name);
+    isBroken = true;
+    assertThrows(() => server.handlers.disable({ tag: "a" }), Error, "the check is broken");
+    assertThrows(() => server.handlers.disable({ tool: "secret" }), Error, "the check is broken");
+    assertEquals(await list(), ["shown", "secret"]);
+    isBroken = false;
+    server.handlers.disable({ tag: "b" });
+    assertEquals(await list(), ["secret"]);
+    isBroken = true;
+    assertThrows(() => server.handlers.enable({ tag: "b" }), Error, "the check is broken");
+    assertEquals(await list(), ["secret"]);
+    isBroken = false;
+  },
+);
+
+// `allow` of a resource with parameters decides for each concrete resource. For the caller, a hidden resource does not
+// exist, and its changes are not announced.
+
+const users = service("users", () => new Map([["ada", "ada"], ["bob", "bob"]]));
+const subjects: unknown[] = [];
+
+const note = resource({
+  uri: "note://{user}/{title}",
+  name: "note",
+  services: { users },
+  allow: (ctx, note) => {
+    subjects.push(note);
+    return !note || note.user === ctx.services.users.get(ctx.principal?.id ?? "");
+  },
+  complete: { title: (_value, _others, { principal }) => [`of ${principal?.id}`] },
+  list: ({ principal }) => [{ uri: `note://${principal?.id}/1`, name: "1" }],
+  read: ({ user, title }) => `${title} of ${user}`,
+});
+const file = resourceProvider({
+  scheme: "file",
+  name: "files",
+  allow: async ({ principal }, uri) => await !uri || uri?.startsWith(`file://${principal?.id}/`) === true,
+  read: (uri) => uri,
+});
+const fixed = resource({ uri: "fixed://1", name: "fixed", allow: (_, uri) => uri === "fixed://1", read: () => "1" });
+
+behaviour("`allow` of a resource with parameters decides for each concrete resource", async (connect) => {
+  const { client: ada, server, join } = await connect({ handlers: [note, file, fixed] }, { principal: { id: "ada" } });
+  const bob = await join({ principal: { id: "bob" } });
+  for (
+    const [of, other, unknown] of [["note://ada/x", "note://bob/x", "note://eve/x"], [
+      "file://ada/x",
+      "file://bob/x",
+      "file://eve/x",
+    ]]
+  ) {
+    await ada.readResource(of);
+    await bob.readResource(other);
+    const refusals = [];
+    for (const uri of [other, unknown]) refusals.push(Object(await assertRejects(() => ada.readResource(uri))));
+    const [hidden, missing] = refusals.map(({ code, message }) => [code, message.replace(/bob|eve/, "")]);
+    assertEquals(hidden, missing);
+  }
+  await ada.readResource("fixed://1");
+  // Each caller sees the template and its own list of resources.
+  assertEquals((await ada.listResourceTemplates()).map(({ name }) => name), ["note"]);
+  assertEquals((await ada.listResources()).map(({ uri }) => uri), ["note://ada/1"]);
+  const ref = { type: "ref/resource", uri: "note://{user}/{title}" } as const;
+  assertEquals((await ada.complete(ref, { name: "title", value: "" })).values, ["of ada"]);
+
+  const uris = ["note://ada/x", "note://bob/x", "file://bob/x", "file://ada/x"];
+  const watching = await ada.subscribe({ resourceSubscriptions: uris });
+  const others = await bob.subscribe({ resourceSubscriptions: uris });
+  for (const uri of uris.toReversed()) server.resourceUpdated(uri);
+  assertEquals((await watching.take(2)).map(({ params }) => params.uri).sort(), ["file://ada/x", "note://ada/x"]);
+  assertEquals((await others.take(2)).map(({ params }) => params.uri).sort(), ["file://bob/x", "note://bob/x"]);
+  // `allow` gets decoded variables, and gets no variables in a list request.
+  subjects.length = 0;
+  await assertRejects(() => ada.readResource("note://%62ob/x"));
+  // The server may at the same time check changes that another instance announced, so `subjects` can contain more
+  // entries.
+  const users = subjects.map((subject) => Object(subject).user);
+  assertEquals([users.includes("%62ob"), users.includes("bob")], [false, true]);
+  assertEquals(subjects.includes(undefined), false);
+  await ada.listResources();
+  assert(subjects.includes(undefined));
+});
+
+// Return values of `allow` and similar functions. Only `true` grants access. Any value that is not a boolean denies
+// access, and is reported to the observer.
+
+/** Values that an author may return by mistake, instead of `true` or `false`. */
+const ODD: readonly unknown[] = [
+  undefined,
+  null,
+  1,
+  0,
+  "yes",
+  "",
+  {},
+  [],
+  () => true,
+  Promise.resolve("yes"),
+  Promise.resolve(undefined),
+  Promise.resolve([true]),
+  { then: (resolve: (value: unknown) => void) => resolve({ granted: false }) },
+];
+
+/** Creates a function that returns `value`. Its type claims that the value is a boolean. */
+function deciding(value: unknown): () => boolean {
+  return () => value as boolean;
+}
+
+behaviour("a handler is hidden if its allow returns neither true nor false", async (connect) => {
+  for (const odd of ODD) {
+    const secret = tool({ name: "secret", allow: deciding(odd), run: () => "told" });
+    const grouped = group("team", [tool({ name: "secret", run: () => "told" })], { allow: deciding(odd) });
+    const inner = group("open", [tool({ name: "secret", allow: deciding(odd), run: () => "told" })], {
+      allow: () => true,
+    });
+    const file = resource({ uri: "secret://{id}", name: "secret", allow: deciding(odd), read: () => "told" });
+    const { client, takeFaults } = await connect({ handlers: [secret, grouped, inner, file] });
+    assertEquals(await client.listTools(), []);
+    assertEquals(await client.listResourceTemplates(), []);
+    for (const name of ["secret", "team_secret", "open_secret"]) await assertRejects(() => client.callTool(name));
+    await assertRejects(() => client.readResource("secret://1"));
+    const faults = takeFaults();
+    assert(faults.length);
+    for (const { error } of faults) assertEquals(String(error), sentence("TypeError", "allow"));
+  }
+}, { transports: ["http", "pipe"] });
+
+behaviour("a rule that selects other callers does not replace an `allow` that fails", async (connect) => {
+  for (const odd of ODD) {
+    const secret = tool({ name: "secret", allow: deciding(odd), run: () => "told" });
+    const { client, server, takeFaults } = await connect({ handlers: [secret] });
+    // The rule does not select this caller, so the tool's own `allow` decides.
+    server.handlers.disable(secret, () => false);
+    assertEquals(await client.listTools(), []);
+    server.handlers.enable(secret, () => true);
+    assertEquals(await client.listTools(), []);
+    await assertRejects(() => client.callTool("secret"));
+    assert(takeFaults().length);
+  }
+}, { transports: ["http"] });
+
+behaviour("a rule that returns neither true nor false hides its handlers", async (connect) => {
+  const messages = new Set<string>();
+  for (const odd of ODD) {
+    const open = tool({ name: "open", run: () => "told" });
+    const { client, server, takeFaults } = await connect({ handlers: [open] });
+    server.handlers.disable(open, deciding(odd));
+    assertEquals(await client.listTools(), []);
+    server.handlers.enable(open);
+    assertEquals((await client.listTools()).length, 1);
+    server.handlers.disable(open);
+    server.handlers.enable(open, deciding(odd));
+    assertEquals(await client.listTools(), []);
+    await assertRejects(() => client.callTool("open"));
+    const faults = takeFaults();
+    assert(faults.length);
+    for (const { error } of faults) messages.add(String(error));
+  }
+  // Sorted, because a runtime may report an error of one value after an error of the next value.
+  for (const message of [...messages].sort()) assertEquals(message, sentence("TypeError"));
+}, { transports: ["http"] });
+
+behaviour("a log message is sent only to clients for which `to` returns true", async (connect) => {
+  const { client, server, takeFaults } = await connect();
+  await client.request("logging/setLevel", { level: "debug" });
+  const fail = () => raise(new Error("cannot decide"));
+  for (const odd of ODD) server.log.info("secret", { to: deciding(odd) });
+  server.log.info("secret", { to: fail });
+  server.log.info("public", { to: () => true });
+  await client.request("ping");
+  const messages = client.received.filter(({ method }) => method === "notifications/message");
+  assertEquals(messages.map(({ params }) => params?.data), ["public"]);
+  assertEquals(takeFaults().length, ODD.length + 1);
+}, { eras: ["legacy"], transports: ["pipe"] });
+
+behaviour("a schema that returns neither a value nor issues refuses every input", async (connect) => {
+  const results: readonly unknown[] = [
+    {},
+    true,
+    { success: false },
+    { issues: undefined },
+    Promise.resolve({}),
+    { then: (resolve: (value: unknown) => void) => resolve({ success: true }) },
+  ];
+  for (const result of results) {
+    const schema: Schema = {
+      "~standard": {
+        version: 1,
+        vendor: "own",
+        validate: () => result as StandardResult, // The cast acts as an author without types would.
+        jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
+      },
+    };
+    let ran = 0;
+    const run = () => `${++ran}`;
+    const handlers = [tool({ name: "whole", input: schema, run }), tool({ name: "part", input: { a: schema }, run })];
+    const { client, takeFaults } = await connect({ handlers });
+    for (const name of ["whole", "part"]) await client.callTool(name, { a: {} }).catch(() => {});
+    assertEquals(ran, 0);
+    assertEquals(takeFaults().length, 2);
+  }
+}, { transports: ["http"] });

@@ -8,8 +8,8 @@ import type { Admit, AdmitInfo } from "../../src/server/engine/admission.ts";
 import type { RefusedEvent } from "../../src/server/call/observer.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { HELLO, serveOld } from "../hostile/sse.ts";
-import { gate, until } from "../support/behaviour.ts";
-import { FULL, Reading, request, toRefused, withSite } from "./session_site.ts";
+import { gate } from "../support/behaviour.ts";
+import { FULL, Reading, request, toRefused, untilFound, withSite } from "./session_site.ts";
 
 const MS = 30_000;
 
@@ -59,11 +59,7 @@ for (const instances of [1, 2]) {
         const order = new Reading(await site.send(request(3, "tools/call", { name: "order" }), FULL));
         await order.until("elicitation/create");
         const lastEvent = audit.last;
-        await until(async () => {
-          const { status, body } = await site.resume(lastEvent, FULL);
-          await body?.cancel();
-          return status === 200;
-        }, "the last instance finds the stream");
+        await untilFound(site, lastEvent);
         door.isBlocked = true;
         refused.length = 0;
         const called = await toRefused(await site.sendLast(request(9, "ping", {}), FULL));

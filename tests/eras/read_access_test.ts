@@ -16,6 +16,7 @@ import {
   type Site,
   toRefused,
   UNKNOWN_EVENT,
+  untilFound,
   VERSIONS,
   withSite,
 } from "./session_site.ts";
@@ -80,15 +81,6 @@ async function ask(site: Site, message: object, token = FULL) {
   await (await site.sendLast(request(90, "ping", {}), token)).text();
   const id = /"id":"([^"]+)","method":"elicitation/.exec(stream.text)?.[1] ?? "";
   return { stream, id, place: stream.last };
-}
-
-/** Waits until the last instance finds the stream. */
-async function untilFound(site: Site, place: string): Promise<void> {
-  await until(async () => {
-    const { status, body } = await site.resume(place, FULL);
-    await body?.cancel();
-    return status === 200;
-  }, "the last instance finds the stream");
 }
 
 async function takes(site: Site, place: string, token: Headers, part: string): Promise<void> {

@@ -154,6 +154,15 @@ export async function begin(site: Site, message: object | object[]): Promise<Rea
   return stream;
 }
 
+/** Waits until the last instance finds a stream, which the first instance writes to the store in the background. */
+export async function untilFound(site: Site, lastEvent: string, token = FULL): Promise<void> {
+  await until(async () => {
+    const { status, body } = await site.resume(lastEvent, token);
+    await body?.cancel();
+    return status === 200;
+  }, "the last instance finds the stream");
+}
+
 export async function toRefused(response: Response): Promise<Refused> {
   const { status, headers } = response;
   const isStream = headers.get("content-type")?.startsWith("text/event-stream");

@@ -34,7 +34,6 @@ const DIFFERING = [
   "tests/serve/wire_test.ts",
   "tests/stores/redis_clients_test.ts",
   "tests/transports/stdio_test.ts",
-  "tests/transports/stdio_end_test.ts",
   "tests/transports/stdout_guard_test.ts",
   "tests/worker/",
 ];

@@ -2,29 +2,11 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { until } from "../support/behaviour.ts";
-import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { root, type Running, start } from "../support/processes.ts";
+import { NODE_VERSIONS } from "../support/node_versions.ts";
+import { type Running, start } from "../support/processes.ts";
+import { open, RUNTIMES, testOn, toProgram } from "./processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
-const file = `${root}tests/serve/rejections_program.ts`;
-
-const runtimes: Readonly<Record<string, () => Promise<readonly string[] | undefined>>> = {
-  deno: () => Promise.resolve(["deno", "run", "-A", "--quiet", "--no-check"]),
-  bun: () => Promise.resolve(["bun"]),
-  ...Object.fromEntries(NODE_VERSIONS.map((version) => [`node ${version}`, async () => {
-    const found = await findNode(version);
-    if ("path" in found) return [found.path];
-    if (Deno.env.get("REQUIRE_ALL")) throw new Error(found.missing);
-    console.log(`Skipped: ${found.missing}`);
-  }])),
-};
-
-async function open(words: readonly string[], mode: string): Promise<Running & { readonly url: string }> {
-  const running = await start([...words, file, mode], { timeoutMs: 60_000 });
-  const [, url] = await running.waitFor(/at (http\S+)/);
-  return { ...running, url };
-}
-
+const file = toProgram("rejections_program.ts");
 const isFault = /^fault /m;
 
 /** Waits for a fault, and returns its server, its mark, its text, and its method and subject, if known. */
@@ -33,16 +15,8 @@ async function waitForFault({ waitFor }: Running, text: string): Promise<readonl
   return JSON.parse(fault);
 }
 
-for (const [name, findWords] of Object.entries(runtimes)) {
-  const test = (title: string, fn: (words: readonly string[]) => Promise<void>) =>
-    Deno.test({
-      name: `${title}, on ${name}`,
-      ignore,
-      async fn() {
-        const words = await findWords();
-        if (words) await fn(words);
-      },
-    });
+for (const name of RUNTIMES) {
+  const test = (title: string, run: Parameters<typeof testOn>[2]) => testOn(name, `${title}, on ${name}`, run);
   /** Whether the first rejection already names its handler, and whether later rejections do. */
   const namesFirst = name === `node ${NODE_VERSIONS.at(-1)}`;
   const namesLater = name !== "bun";
@@ -50,7 +24,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
 
   for (const mode of ["serve", "mount"]) {
     test(`a promise that no code awaits is a fault, and the process lives on, with ${mode}`, async (words) => {
-      await using running = await open(words, mode);
+      await using running = await open(words, file, mode);
       await using client = await connect(running.url);
       // Without the call, the fault belongs to the first server.
       const toServer = (isNamed: boolean) => mode === "mount" && !isNamed ? "zero" : "first";
@@ -77,7 +51,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   }
 
   test("without an observer, the server prints the rejection, with its stack", async (words) => {
-    await using running = await open(words, "log");
+    await using running = await open(words, file, "log");
     await using client = await connect(running.url);
     await client.callTool("lose", { what: "a" });
     const place = namesFirst ? 'tools/call of "lose"' : "logged";
@@ -87,7 +61,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   });
 
   test("jsonLog marks the rejection", async (words) => {
-    await using running = await open(words, "json");
+    await using running = await open(words, file, "json");
     await using client = await connect(running.url);
     await client.callTool("lose", { what: "a" });
     const [line] = await running.waitFor(/^.*"event":"fault".*$/m);
@@ -97,7 +71,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   });
 
   test("an uncaught exception ends the process", async (words) => {
-    await using running = await open(words, "serve");
+    await using running = await open(words, file, "serve");
     const client = await connect(running.url);
     await client.callTool("crash").catch(() => {});
     const { code, stderr } = await running.finished;
@@ -118,7 +92,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   // Only Node passes rejections to a listener for exceptions.
   for (const mode of name.startsWith("node") ? ["listener", "exception"] : ["listener"]) {
     test(`the program's own listener gets the rejections, and the server reports none: ${mode}`, async (words) => {
-      await using running = await open(words, mode);
+      await using running = await open(words, file, mode);
       await using client = await connect(running.url);
       await client.callTool("forget", { what: "a" });
       await running.waitFor(/own cannot save a/);
@@ -130,7 +104,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
 
   if (name !== "deno") {
     test("with a flag for rejections, the runtime decides", async ([command]) => {
-      await using running = await open([command, "--unhandled-rejections=strict"], "serve");
+      await using running = await open([command, "--unhandled-rejections=strict"], file, "serve");
       const client = await connect(running.url);
       await client.callTool("forget", { what: "a" }).catch(() => {});
       const { code, stderr } = await running.finished;

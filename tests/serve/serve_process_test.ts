@@ -4,37 +4,13 @@ import { connect } from "../../src/client/client.ts";
 import { until } from "../support/behaviour.ts";
 import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { root, run, type Running, start } from "../support/processes.ts";
+import { run, start } from "../support/processes.ts";
 import { readReply } from "../support/requests.ts";
+import { toSessionRequest } from "../support/sessions.ts";
+import { ignore, open, RUNTIMES, testOn, toProgram } from "./processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
-const file = `${root}tests/serve/program.ts`;
+const file = toProgram("program.ts");
 const ERAS = ["2026-07-28", "2025-11-25"] as const;
-
-type FindWords = () => Promise<readonly string[] | undefined>;
-
-const runtimes: Readonly<Record<string, FindWords>> = {
-  deno: () => Promise.resolve(["deno", "run", "-A", "--quiet", "--no-check"]),
-  bun: () => Promise.resolve(["bun"]),
-  ...Object.fromEntries(NODE_VERSIONS.map((version) => [`node ${version}`, async () => {
-    const found = await findNode(version);
-    if ("path" in found) return [found.path];
-    if (Deno.env.get("REQUIRE_ALL")) throw new Error(found.missing);
-    console.log(`Skipped: ${found.missing}`);
-  }])),
-};
-
-async function open(words: readonly string[], port = 0): Promise<Running & { readonly url: string }> {
-  const running = await start([...words, file, `${port}`], { timeoutMs: 60_000 });
-  try {
-    const [, url] = await running.waitFor(/at (http\S+)/);
-    return { ...running, url };
-  } catch (error) {
-    await running[Symbol.asyncDispose]();
-    throw error;
-  }
-}
 
 /** Waits until the program refuses requests. */
 async function untilClosing(url: string): Promise<void> {
@@ -45,15 +21,13 @@ async function untilClosing(url: string): Promise<void> {
   }, "the server closes");
 }
 
-for (const [name, findWords] of Object.entries(runtimes)) {
+for (const name of RUNTIMES) {
   for (const version of ERAS) {
-    Deno.test({
-      name: `on SIGTERM, a running call ends and new calls are refused, on ${name} in ${version}`,
-      ignore,
-      async fn() {
-        const words = await findWords();
-        if (!words) return;
-        await using running = await open(words);
+    testOn(
+      name,
+      `on SIGTERM, a running call ends and new calls are refused, on ${name} in ${version}`,
+      async (words) => {
+        await using running = await open(words, file, "0");
         const { url } = running;
         assertMatch(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
         await using client = await connect(url, { revisions: [version] });
@@ -61,9 +35,8 @@ for (const [name, findWords] of Object.entries(runtimes)) {
         await running.waitFor(/started/);
         running.kill("SIGTERM");
         await untilClosing(url);
-        const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
-        const refused = await fetch(url, { method: "POST", headers, body });
+        const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
+        const refused = await fetch(toSessionRequest(list, {}, { url }));
         assertEquals(refused.status, 503);
         assertEquals((await readReply(refused)).error.message, sentence());
         const alive = await fetch(new URL("/health", url));
@@ -75,39 +48,31 @@ for (const [name, findWords] of Object.entries(runtimes)) {
         assertEquals(code, 0);
         assertMatch(stderr, /disposed\s+finished/);
       },
-    });
+    );
   }
 
   for (const [signal, code] of [["SIGTERM", 143], ["SIGINT", 130]] as const) {
-    Deno.test({
-      name: `a second ${signal} ends the process immediately, on ${name}`,
-      ignore,
-      async fn() {
-        const words = await findWords();
-        if (!words) return;
-        await using running = await open(words);
-        const client = await connect(running.url);
-        const call = client.callTool("wait").then(() => "result", () => "error");
-        await running.waitFor(/started/);
-        running.kill(signal);
-        await untilClosing(running.url);
-        running.kill(signal);
-        const { code: found, stderr } = await running.finished;
-        assertEquals(found, code);
-        assert(!stderr.includes("finished"));
-        assertEquals(await call, "error");
-        await client.close().catch(() => {});
-      },
+    testOn(name, `a second ${signal} ends the process immediately, on ${name}`, async (words) => {
+      await using running = await open(words, file, "0");
+      const client = await connect(running.url);
+      const call = client.callTool("wait").then(() => "result", () => "error");
+      await running.waitFor(/started/);
+      running.kill(signal);
+      await untilClosing(running.url);
+      running.kill(signal);
+      const { code: found, stderr } = await running.finished;
+      assertEquals(found, code);
+      assert(!stderr.includes("finished"));
+      assertEquals(await call, "error");
+      await client.close().catch(() => {});
     });
   }
 
-  Deno.test({
-    name: `a response that never ends does not keep the process alive after a signal, on ${name}`,
-    ignore,
-    async fn() {
-      const words = await findWords();
-      if (!words) return;
-      await using running = await open(words);
+  testOn(
+    name,
+    `a response that never ends does not keep the process alive after a signal, on ${name}`,
+    async (words) => {
+      await using running = await open(words, file, "0");
       const { status, body } = await fetch(new URL("/endless", running.url));
       assertEquals(status, 200);
       running.kill("SIGTERM");
@@ -116,21 +81,15 @@ for (const [name, findWords] of Object.entries(runtimes)) {
       assertStringIncludes(stderr, "finished");
       await body?.cancel().catch(() => {});
     },
-  });
+  );
 
-  Deno.test({
-    name: `if the port is in use, the error names the port, on ${name}`,
-    ignore,
-    async fn() {
-      const words = await findWords();
-      if (!words) return;
-      using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const { port } = taken.addr;
-      await using running = await start([...words, file, `${port}`], { input: "", timeoutMs: 60_000 });
-      const { code, stderr } = await running.finished;
-      assert(code !== 0);
-      assertStringIncludes(stderr, sentence("program", `port ${port}`, "127.0.0.1"));
-    },
+  testOn(name, `if the port is in use, the error names the port, on ${name}`, async (words) => {
+    using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = taken.addr;
+    await using running = await start([...words, file, `${port}`], { input: "", timeoutMs: 60_000 });
+    const { code, stderr } = await running.finished;
+    assert(code !== 0);
+    assertStringIncludes(stderr, sentence("program", `port ${port}`, "127.0.0.1"));
   });
 }
 

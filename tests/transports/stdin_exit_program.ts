@@ -1,4 +1,4 @@
-// A stdio server whose author holds a timer. stdin_exit_test.ts starts it as a process, and passes the options as JSON.
+// A stdio server whose author holds a timer. exit_test.ts starts it as a process, and passes the options as JSON.
 import { createServer } from "../../mod.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { bun, deno, node } from "../../src/core/runtime.ts";

@@ -4,13 +4,8 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { confirm } from "../../src/layers/layers.ts";
-import {
-  connectTest as connectTo,
-  type ConnectTestOptions,
-  fakeClock,
-  fakeContext,
-  McpError,
-} from "../../src/testing/testing.ts";
+import { connectTest as connectTo, fakeClock, fakeContext, McpError } from "../../src/testing/testing.ts";
+import type { ConnectTestOptions } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, raise, textOf, turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";

@@ -1,17 +1,8 @@
 // Handlers that forward requests to an upstream server. The upstream server's questions are sent to the handler's
 // client.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import {
-  type Context,
-  createServer,
-  extension,
-  McpError,
-  prompt,
-  resource,
-  type Server,
-  type ServerOptions,
-  tool,
-} from "../../mod.ts";
+import { createServer, extension, McpError, prompt, resource, tool } from "../../mod.ts";
+import type { Context, Server, ServerOptions } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";

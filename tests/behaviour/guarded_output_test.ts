@@ -2,17 +2,8 @@
 // progress messages.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
-import {
-  type Context,
-  group,
-  McpError,
-  type Middleware,
-  prompt,
-  resource,
-  service,
-  tool,
-  ToolError,
-} from "../../mod.ts";
+import { group, McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import type { Context, Middleware } from "../../mod.ts";
 import { guard, idempotent, layer, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, raise, textOf, until } from "../support/behaviour.ts";

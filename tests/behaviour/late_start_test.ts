@@ -1,31 +1,13 @@
 // A handler does not start after the end of its call, whatever waits between the call and the handler.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import {
-  extension,
-  group,
-  McpError,
-  type Middleware,
-  prompt,
-  resource,
-  resourceProvider,
-  type ServerOptions,
-  service,
-  tool,
-} from "../../mod.ts";
+import { extension, group, McpError, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
+import type { Middleware, ServerOptions } from "../../mod.ts";
 import { type Layer, layer, quota } from "../../src/layers/layers.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
-import {
-  advanceUntil,
-  behaviour,
-  type BehaviourOptions,
-  gate,
-  started,
-  textOf,
-  turn,
-  until,
-} from "../support/behaviour.ts";
+import { advanceUntil, behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import type { BehaviourOptions } from "../support/behaviour.ts";
 
 const ID = "com.example/late";
 const late = extension({ id: ID });

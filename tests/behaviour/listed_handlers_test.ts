@@ -1,17 +1,8 @@
 // Tools, prompts and resources of other servers: they keep every member with which they are listed, and an odd entry
 // stops neither the server nor its lists.
 import { assertEquals, assertRejects } from "@std/assert";
-import {
-  createServer,
-  group,
-  type Handler,
-  McpError,
-  prompt,
-  resource,
-  tool,
-  type ToolReturn,
-  transform,
-} from "../../mod.ts";
+import { createServer, group, McpError, prompt, resource, tool, transform } from "../../mod.ts";
+import type { Handler, ToolReturn } from "../../mod.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
 import { asTools } from "../../src/ready/ready.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";

@@ -1,17 +1,8 @@
 // Middleware runs for every method that the server serves, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import {
-  createServer,
-  extension,
-  isQuestion,
-  McpError,
-  type Middleware,
-  onlyMethods,
-  prompt,
-  resource,
-  tool,
-} from "../../mod.ts";
+import { createServer, extension, isQuestion, McpError, onlyMethods, prompt, resource, tool } from "../../mod.ts";
+import type { Middleware } from "../../mod.ts";
 import { type Layer, layer } from "../../src/layers/layers.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";

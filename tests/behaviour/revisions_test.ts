@@ -1,17 +1,8 @@
 // Downgrades for clients of older revisions, and behaviour that is the same in all revisions.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
-import {
-  createServer,
-  media,
-  prompt,
-  resource,
-  resourceLink,
-  type Revision,
-  type SamplingMessage,
-  type ServerOptions,
-  tool,
-} from "../../mod.ts";
+import { createServer, media, prompt, resource, resourceLink, tool } from "../../mod.ts";
+import type { Revision, SamplingMessage, ServerOptions } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";

@@ -1,16 +1,8 @@
 // Services in every era and over every transport. A service is created once per lifetime, and disposed with the outcome
 // of the call.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import {
-  createServer,
-  prompt,
-  resource,
-  resourceProvider,
-  service,
-  type ServiceEnd,
-  tool,
-  ToolError,
-} from "../../mod.ts";
+import { createServer, prompt, resource, resourceProvider, service, tool, ToolError } from "../../mod.ts";
+import type { ServiceEnd } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, raise, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

@@ -1,14 +1,8 @@
 // A resource provider is notified of the first and the last subscriber of each URI, for whatever reason the
 // subscription ends.
 import { assertEquals } from "@std/assert";
-import {
-  type Context,
-  createServer,
-  type Observer,
-  resource,
-  resourceProvider,
-  type ResourceProviderOptions,
-} from "../../mod.ts";
+import { createServer, resource, resourceProvider } from "../../mod.ts";
+import type { Context, Observer, ResourceProviderOptions } from "../../mod.ts";
 import { connectTest as connectTo, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 

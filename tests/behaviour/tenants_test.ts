@@ -1,23 +1,10 @@
 // A path with parameters. Each concrete path is a separate endpoint, which refuses the state of other endpoints.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import {
-  createServer,
-  type PathServerOptions,
-  prompt,
-  resource,
-  type Server,
-  service,
-  tool,
-  type ToolReturn,
-} from "../../mod.ts";
+import { createServer, prompt, resource, service, tool } from "../../mod.ts";
+import type { PathServerOptions, Server, ToolReturn } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import {
-  type Connection,
-  connectTest,
-  type ConnectTestOptions,
-  fakeContext,
-  McpError,
-} from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, McpError } from "../../src/testing/testing.ts";
+import type { Connection, ConnectTestOptions } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { z } from "zod";

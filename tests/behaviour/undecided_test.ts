@@ -1,29 +1,13 @@
 // Asynchronous steps before a handler, such as `allow`: a step that hangs, and a call that is cancelled during a step.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import {
-  type Context,
-  createServer,
-  extension,
-  group,
-  resource,
-  type ServerOptions,
-  tool,
-  toolProvider,
-} from "../../mod.ts";
+import { createServer, extension, group, resource, tool, toolProvider } from "../../mod.ts";
+import type { Context, ServerOptions } from "../../mod.ts";
 import { layer, quota } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
-import {
-  advanceUntil,
-  behaviour,
-  type BehaviourOptions,
-  gate,
-  started,
-  textOf,
-  turn,
-  until,
-} from "../support/behaviour.ts";
+import { advanceUntil, behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import type { BehaviourOptions } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";

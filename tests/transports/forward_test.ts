@@ -1,14 +1,7 @@
 // `forward` in the second argument of `fetch`: one server checks the requests, and another server serves them.
 import { assertEquals } from "@std/assert";
-import {
-  type ConnectionInfo,
-  createServer,
-  mount,
-  type Principal,
-  type ServerOptions,
-  service,
-  tool,
-} from "../../mod.ts";
+import { createServer, mount, service, tool } from "../../mod.ts";
+import type { ConnectionInfo, Principal, ServerOptions } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";

@@ -196,13 +196,7 @@ Deno.test("a handler that uses sampling, roots or log messages gets a warning, b
 
 behaviour("stats count running and waiting calls, and their bytes", async (connect, { transport }) => {
   const { pass, open } = gate();
-  const wait = tool({
-    name: "wait",
-    run: async () => {
-      await pass;
-      return "";
-    },
-  });
+  const wait = tool({ name: "wait", run: () => pass.then(() => "") });
   const { client, server } = await connect({
     handlers: [wait],
     limits: testLimits({ calls: { running: 1, runningPerClient: 1, waiting: 8 } }),
@@ -222,13 +216,7 @@ behaviour("stats count running and waiting calls, and their bytes", async (conne
 
 behaviour("stats report that the server is closing while a call runs", async (connect) => {
   const { pass, open } = gate();
-  const wait = tool({
-    name: "wait",
-    run: async () => {
-      await pass;
-      return "";
-    },
-  });
+  const wait = tool({ name: "wait", run: () => pass.then(() => "") });
   const { client, server } = await connect({ handlers: [wait] });
   const call = client.callTool("wait");
   await until(() => server.stats().running === 1, "the call runs");
@@ -253,13 +241,7 @@ behaviour("stats count sessions and streams", async (connect, { era }) => {
 
 Deno.test("stats count concrete paths, and the stats of a mount are sums over its servers", async () => {
   const { pass, open } = gate();
-  const wait = tool({
-    name: "wait",
-    run: async () => {
-      await pass;
-      return "";
-    },
-  });
+  const wait = tool({ name: "wait", run: () => pass.then(() => "") });
   const options = { version: "1.0.0", handlers: [wait] };
   const tenants = createServer({ ...options, name: "tenants", path: "/tenants/:tenant/mcp" });
   const plain = createServer({ ...options, name: "plain" });

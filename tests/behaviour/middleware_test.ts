@@ -230,13 +230,7 @@ behaviour(
   async (connect) => {
     const caught: unknown[] = [];
     const { pass, open } = gate();
-    const stubborn = tool({
-      name: "stubborn",
-      async run() {
-        await pass;
-        return "late";
-      },
-    });
+    const stubborn = tool({ name: "stubborn", run: () => pass.then(() => "late") });
     const watch: Middleware = async (call, next) => {
       try {
         return await next();
@@ -384,10 +378,7 @@ behaviour("prompts and resources do not start after the response, and the error 
 behaviour("a handler whose input is validated during the response does not start, and is reported", async (connect) => {
   let runs = 0;
   const { pass, open } = gate();
-  const input = z.object({}).refine(async () => {
-    await pass;
-    return true;
-  });
+  const input = z.object({}).refine(() => pass.then(() => true));
   const { client, takeFaults } = await connect({
     handlers: [tool({ name: "t", input, run: () => `${++runs}` })],
     use: [onlyMethods(["tools/call"], async (_call, next) => {

@@ -47,13 +47,7 @@ Deno.test("an idle connection stays open for longer than proxies keep idle conne
 
 Deno.test("aborting the signal closes the server, and a running call gets its result", async () => {
   const { pass, open } = gate();
-  const wait = tool({
-    name: "wait",
-    run: async () => {
-      await pass;
-      return "done";
-    },
-  });
+  const wait = tool({ name: "wait", run: () => pass.then(() => "done") });
   const server = createServer({ ...about, handlers: [wait] });
   const end = new AbortController();
   await using served = await serve(server, { port: 0, signals: false, signal: end.signal });

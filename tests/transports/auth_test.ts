@@ -3,7 +3,6 @@ import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
@@ -11,6 +10,7 @@ import { advanceUntil, raise, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { openStdio } from "../support/open_stdio.ts";
 import { openSession, toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -352,30 +352,18 @@ Deno.test("over stdio, calls have the principal that was passed to serveStdio, i
   const clock = fakeClock();
   for (const isLegacy of [false, true]) {
     await using server = start({ clock });
-    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-    const writer = writable.getWriter();
-    let written = "";
-    const served = serveStdio(server, {
-      input: readable,
-      output: (bytes) => {
-        written += new TextDecoder().decode(bytes);
-        return Promise.resolve();
-      },
-      principal: { id: "local", expiresAt: clock.date() + 1000 },
-    });
+    const local = openStdio(server, { principal: { id: "local", expiresAt: clock.date() + 1000 } });
     const _meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
       "io.modelcontextprotocol/clientInfo": { name: "c", version: "1" },
       "io.modelcontextprotocol/clientCapabilities": {},
     };
-    const call = { method: "tools/call", params: { name: "whoami", ...isLegacy ? {} : { _meta } } };
-    const send = (message: object) =>
-      writer.write(new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })}\n`));
-    if (isLegacy) await send(initialize);
-    await send(call);
-    await until(() => written.includes("you are local"), "the result");
+    if (isLegacy) await local.write(initialize);
+    const params = { name: "whoami", ...isLegacy ? {} : { _meta } };
+    await local.write({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    await until(() => local.text.includes("you are local"), "the result");
     await clock.advance(1001);
-    await served;
+    await local.serving;
   }
 });
 

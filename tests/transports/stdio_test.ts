@@ -7,6 +7,7 @@ import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { openStdio } from "../support/open_stdio.ts";
 import { toHello } from "../support/sessions.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 import { withTimersOn } from "../support/timers.ts";
@@ -33,20 +34,10 @@ function digest(line: string): readonly [id: unknown, outcome: unknown] {
 
 /** Serves the bytes in `chunks` in this process. Returns the lines of output. */
 async function serveChunks(chunks: readonly Uint8Array[], handlers = [echo]): Promise<string[]> {
-  const server = createServer({ name: "here", version: "1.0.0", handlers });
-  let text = "";
-  const decoder = new TextDecoder();
-  await serveStdio(server, {
-    input: new ReadableStream({
-      start(controller) {
-        for (const chunk of chunks) controller.enqueue(chunk);
-        controller.close();
-      },
-    }),
-    output: (bytes) => Promise.resolve(void (text += decoder.decode(bytes, { stream: true }))),
-  });
-  await server.close();
-  return text.split("\n").slice(0, -1);
+  await using server = createServer({ name: "here", version: "1.0.0", handlers });
+  const client = openStdio(server, { input: ReadableStream.from(chunks) });
+  await client.serving;
+  return client.text.split("\n").slice(0, -1);
 }
 
 const echo = tool({
@@ -204,43 +195,28 @@ Deno.test("messages that wait for later messages do not stop the server from rea
   const wait = tool({ name: "wait", run: () => pass.then(() => void running++) });
   const go = tool({ name: "go", run: open });
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [wait, go] });
-  const chunk = utf8.encode(
-    [...Array.from({ length: 100 }, (_, i) => call(i, "wait")), call(100, "go")].map((line) => line + "\n").join(""),
-  );
-  let written = "";
-  const output = (bytes: Uint8Array) => Promise.resolve(void (written += new TextDecoder().decode(bytes)));
-  await serveStdio(server, { input: new Blob([chunk]).stream(), output });
-  assertEquals([running, written.split("\n").length], [100, 102]);
+  const lines = [...Array.from({ length: 100 }, (_, i) => call(i, "wait")), call(100, "go")];
+  const client = openStdio(server, { input: new Blob([lines.join("\n")]).stream() });
+  await client.serving;
+  assertEquals([running, client.text.split("\n").length], [100, 102]);
 });
 
 for (const way of ["the signal", "the end of input", "the server"] as const) {
   Deno.test(`subscriptions end with a result when ${way} ends serving`, async () => {
     await using server = createServer({ name: "here", version: "1.0.0", title: "Here", handlers: [echo] });
     const stop = new AbortController();
-    const { readable, writable } = new TransformStream<Uint8Array>();
-    const writer = writable.getWriter();
-    let written = "";
-    const serving = serveStdio(server, {
-      input: readable,
-      output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
-      signal: stop.signal,
-    });
+    const client = openStdio(server, { signal: stop.signal });
     const ids = [1, "1", "two"];
-    for (const id of ids) {
-      const params = { notifications: { toolsListChanged: true }, _meta: meta };
-      await writer.write(
-        utf8.encode(`${JSON.stringify({ jsonrpc: "2.0", id, method: "subscriptions/listen", params })}\n`),
-      );
-    }
-    await until(() => written.split("acknowledged").length > ids.length, "the subscriptions are open");
-    written = "";
+    const params = { notifications: { toolsListChanged: true }, _meta: meta };
+    await client.write(...ids.map((id) => ({ jsonrpc: "2.0", id, method: "subscriptions/listen", params })));
+    await until(() => client.text.split("acknowledged").length > ids.length, "the subscriptions are open");
+    client.text = "";
     if (way === "the signal") stop.abort();
-    else if (way === "the end of input") await writer.close();
-    else await server.close();
-    if (way === "the server") await writer.close();
-    await serving;
+    else if (way === "the server") await server.close();
+    if (way !== "the signal") await client.writer.close();
+    await client.serving;
     const place = ({ id, params }: Json) => ids.indexOf((id ?? Object(params).requestId) as string);
-    const messages = written.trim().split("\n").map((line) => JSON.parse(line)).sort((a, b) => place(a) - place(b));
+    const messages = client.text.trim().split("\n").map((line) => JSON.parse(line)).sort((a, b) => place(a) - place(b));
     const subscriptionId = "io.modelcontextprotocol/subscriptionId";
     assertEquals(
       messages,
@@ -260,31 +236,25 @@ for (const way of ["the signal", "the end of input", "the server"] as const) {
         },
       ]),
     );
-    await writer.abort().catch(() => {});
+    await client.writer.abort().catch(() => {});
   });
 }
 
 Deno.test("a subscription that its client cancels gets no result", async () => {
   const params = { notifications: { toolsListChanged: true }, _meta: meta };
-  const lines = [
-    JSON.stringify({ jsonrpc: "2.0", id: 1, method: "subscriptions/listen", params }),
-    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"Symbol(shutdown)"}}',
-  ];
+  const cancelled = { requestId: 1, reason: "Symbol(shutdown)" };
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
-  const { readable, writable } = new TransformStream<Uint8Array>();
-  const writer = writable.getWriter();
-  let written = "";
-  const serving = serveStdio(server, {
-    input: readable,
-    output: (bytes) => Promise.resolve(void (written += new TextDecoder().decode(bytes))),
-  });
-  await writer.write(utf8.encode(`${lines[0]}\n`));
-  await until(() => written.includes("acknowledged"), "the subscription is open");
-  await writer.write(utf8.encode(`${lines[1]}\n{"jsonrpc":"2.0","id":"p","method":"ping"}\n`));
-  await until(() => written.includes('"p"'), "the messages before the ping have been read");
-  await writer.close();
-  await serving;
-  assertEquals(written.trim().split("\n").length, 2);
+  const client = openStdio(server);
+  await client.write({ jsonrpc: "2.0", id: 1, method: "subscriptions/listen", params });
+  await until(() => client.text.includes("acknowledged"), "the subscription is open");
+  await client.write(
+    { jsonrpc: "2.0", method: "notifications/cancelled", params: cancelled },
+    { jsonrpc: "2.0", id: "p", method: "ping" },
+  );
+  await until(() => client.text.includes('"p"'), "the messages before the ping have been read");
+  await client.writer.close();
+  await client.serving;
+  assertEquals(client.text.trim().split("\n").length, 2);
 });
 
 Deno.test("with a signal that is already aborted, serving ends immediately", async () => {
@@ -296,19 +266,12 @@ Deno.test("with a signal that is already aborted, serving ends immediately", asy
 Deno.test("aborting the signal ends serving", async () => {
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const stop = new AbortController();
-  const { readable, writable } = new TransformStream<Uint8Array>();
-  const writer = writable.getWriter();
-  const said: string[] = [];
-  const serving = serveStdio(server, {
-    input: readable,
-    output: (bytes) => Promise.resolve(void said.push(new TextDecoder().decode(bytes))),
-    signal: stop.signal,
-  });
-  await writer.write(utf8.encode(`${call(1, "echo", { text: "x" })}\n`));
+  const client = openStdio(server, { signal: stop.signal });
+  await client.write(JSON.parse(call(1, "echo", { text: "x" })));
   stop.abort();
-  await serving;
-  assertEquals(said.map((line) => digest(line)), [[1, "x"]]);
-  await writer.abort().catch(() => {});
+  await client.serving;
+  assertEquals(digest(client.text), [1, "x"]);
+  await client.writer.abort().catch(() => {});
 });
 
 /** Milliseconds without reading after which serving no longer waits for the client. */
@@ -424,8 +387,7 @@ Deno.test("a pipe serves requests without a session, before and after a handshak
   const old = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
   const of = (id: number, method: string, params: Json) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
   const unknown = { ...meta, "io.modelcontextprotocol/protocolVersion": "1900-01-01" };
-  const said: Json[] = [];
-  const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
+  await using server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const lines = [
     of(1, "tools/list", { _meta: meta }),
     of(2, "server/discover", { _meta: meta }),
@@ -436,14 +398,9 @@ Deno.test("a pipe serves requests without a session, before and after a handshak
     of(6, "tools/list", { _meta: meta }),
     of(7, "initialize", { ...old, protocolVersion: "1900-01-01" }),
   ];
-  await serveStdio(server, {
-    input: new Blob([lines.join("\n")]).stream(),
-    output: (bytes) => {
-      said.push(...new TextDecoder().decode(bytes).trim().split("\n").map((line) => JSON.parse(line)));
-      return Promise.resolve();
-    },
-  });
-  await server.close();
+  const client = openStdio(server, { input: new Blob([lines.join("\n")]).stream() });
+  await client.serving;
+  const said: Json[] = client.text.trim().split("\n").map((line) => JSON.parse(line));
   // deno-lint-ignore no-explicit-any
   const answer = (id: number): any => said.find((each) => each.id === id);
   assertEquals(answer(1).result.resultType, "complete");
@@ -501,27 +458,21 @@ for (const era of ["modern", "legacy"]) {
     });
     const limits = testLimits({ calls: { running: 3, runningPerClient: 3 } });
     await using server = createServer({ name: "here", version: "1.0.0", handlers: [hang], limits });
-    const { readable, writable } = new TransformStream<Uint8Array>();
-    const writer = writable.getWriter();
-    const write = (...messages: readonly Json[]) =>
-      writer.write(utf8.encode(messages.map((each) => `${JSON.stringify({ jsonrpc: "2.0", ...each })}\n`).join("")));
-    let text = "";
-    const output = (bytes: Uint8Array) => Promise.resolve(void (text += new TextDecoder().decode(bytes)));
-    const serving = serveStdio(server, { input: readable, output, drainMs: 20 });
-    const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-    if (era === "legacy") await write({ id: "open", method: "initialize", params: client });
+    const client = openStdio(server, { drainMs: 20 });
+    if (era === "legacy") await client.write(toHello());
     const start = (as: string) => {
       const params = { name: "hang", arguments: { as }, ...era === "modern" && { _meta: meta } };
-      return { id: as, method: "tools/call", params };
+      return { jsonrpc: "2.0", id: as, method: "tools/call", params };
     };
-    await write(...["is cancelled", "stops", "never returns", "waits for a slot"].map(start));
+    await client.write(...["is cancelled", "stops", "never returns", "waits for a slot"].map(start));
     await until(() => running.length === 3, "three calls run");
-    await write({ method: "notifications/cancelled", params: { requestId: "is cancelled" } });
+    const cancelled = { requestId: "is cancelled" };
+    await client.write({ jsonrpc: "2.0", method: "notifications/cancelled", params: cancelled });
     await until(() => running.length === 4, "the slot of the cancelled call is free");
-    await write(start("still waits"));
-    await writer.close();
-    await serving;
-    const errors = text.trim().split("\n").map((line) => JSON.parse(line)).filter(({ error }) => error);
+    await client.write(start("still waits"));
+    await client.writer.close();
+    await client.serving;
+    const errors = client.text.trim().split("\n").map((line) => JSON.parse(line)).filter(({ error }) => error);
     const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
     const late = ["stops", "never returns", "waits for a slot", "still waits"];
     assertEquals(errors, late.map((id) => ({ jsonrpc: "2.0", id, error })));
@@ -538,20 +489,14 @@ Deno.test("when the input ends, each call of a batch that takes too long gets an
     },
   });
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [hang] });
-  const { readable, writable } = new TransformStream<Uint8Array>();
-  const writer = writable.getWriter();
-  const write = (message: Json | readonly unknown[]) => writer.write(utf8.encode(`${JSON.stringify(message)}\n`));
-  let text = "";
-  const output = (bytes: Uint8Array) => Promise.resolve(void (text += new TextDecoder().decode(bytes)));
-  const serving = serveStdio(server, { input: readable, output, drainMs: 20 });
-  const client = { protocolVersion: "2025-03-26", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  await write({ jsonrpc: "2.0", id: "open", method: "initialize", params: client });
+  const client = openStdio(server, { drainMs: 20 });
+  await client.write(toHello({ version: "2025-03-26" }));
   const hanging = ["a", 2].map((id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hang" } }));
-  await write([...hanging, { jsonrpc: "2.0", method: "notifications/initialized" }, "no message"]);
+  await client.write([...hanging, { jsonrpc: "2.0", method: "notifications/initialized" }, "no message"]);
   await until(() => running === 2, "both calls run");
-  await writer.close();
-  await serving;
-  const [, answers, ...more] = text.trim().split("\n").map((line) => JSON.parse(line));
+  await client.writer.close();
+  await client.serving;
+  const [, answers, ...more] = client.text.trim().split("\n").map((line) => JSON.parse(line));
   const error = { code: INTERNAL_ERROR, message: sentence("keep the input open") };
   assertEquals(answers, ["a", 2].map((id) => ({ jsonrpc: "2.0", id, error })));
   assertEquals(more, []);
@@ -574,27 +519,13 @@ for (const era of ["modern", "legacy"] as const) {
       onElicit: () => ({ action: "accept", content: { name: "Ada" } }),
     });
     try {
-      assertEquals((await client.listTools()).map(({ name }) => name), [
-        "echo",
-        "noisy",
-        "slow",
-        "ask",
-        "big",
-        "direct",
-        "cpu",
-        "loud",
-      ]);
+      const names = (await client.listTools()).map(({ name }) => name);
+      assertEquals(names, ["echo", "noisy", "slow", "ask", "big", "direct", "cpu", "loud"]);
       assertEquals(textOf(await client.callTool("echo", { text: odd })), odd);
       assertEquals(textOf(await client.callTool("ask")), "Hello, Ada");
       const stop = new AbortController();
-      const cancelled = assertRejects(() =>
-        client.callTool("slow", { ms: 600_000 }, {
-          signal: stop.signal,
-          meta: { progressToken: 1 },
-          onNotification: () => stop.abort(),
-        })
-      );
-      await cancelled;
+      const options = { signal: stop.signal, meta: { progressToken: 1 }, onNotification: () => stop.abort() };
+      await assertRejects(() => client.callTool("slow", { ms: 600_000 }, options));
       assertEquals(textOf(await client.callTool("echo", { text: "after" })), "after");
       assertEquals(client.received.length, 1);
     } finally {

@@ -10,6 +10,7 @@ import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
 const schema = { type: "object", properties: { ok: { type: "boolean" } } } as const;
@@ -23,14 +24,14 @@ const noisy = tool({
 });
 const ping = tool({ name: "ping", run: () => "pong" });
 const base = { version: "1.0.0", handlers: [ping, noisy] };
-const plain = (more = {}) => createServer({ name: "plain", ...base, ...more });
+const plain = (more = {}) => closeAtEnd(createServer({ name: "plain", ...base, ...more }));
 const tenants = () =>
-  createServer({
+  closeAtEnd(createServer({
     name: "tenants",
     version: "1.0.0",
     path: "/tenants/:tenant/rooms/:room/mcp",
     handlers: ({ tenant, room }) => [tool({ name: "where", run: () => `${tenant} ${room}` })],
-  });
+  }));
 const describe = (server: Server) =>
   listEndpoints(server).map(({ name, path, params, hasAuth }) => ({ name, path, params, hasAuth }));
 

@@ -9,6 +9,7 @@ import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
 const file = resourceLink("file:///a.txt", { title: "A file" });
@@ -332,7 +333,7 @@ const [NEWEST, ...OLDER] = ALL;
 const hello = tool({ name: "hello", run: () => "Hello!" });
 
 function serve(revisions: readonly Revision[] | undefined, options: Partial<ServerOptions> = {}) {
-  return createServer({ name: "s", version: "1.0.0", handlers: [hello], revisions, ...options });
+  return closeAtEnd(createServer({ name: "s", version: "1.0.0", handlers: [hello], revisions, ...options }));
 }
 
 const lists: readonly (readonly Revision[])[] = [

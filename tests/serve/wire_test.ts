@@ -72,6 +72,15 @@ async function withServer(server: Server, use: (served: Serving) => Promise<void
   await use(served);
 }
 
+/** Registers a test with a server that is created with the options. */
+function test(
+  name: string,
+  run: (served: Serving) => Promise<void>,
+  { ignore = false, ...options }: Parameters<typeof make>[0] & { readonly ignore?: boolean } = {},
+): void {
+  Deno.test({ name, ignore, fn: () => withServer(make(options), run) });
+}
+
 /** Sends requests on another connection, so that the server also reads what has arrived before. */
 async function fetchOthers(port: number): Promise<void> {
   for (let i = 0; i < 3; i++) {
@@ -91,156 +100,125 @@ async function untilStill(port: number, count: () => number, message: string): P
 // Bun builds URLs from the Host header, and accepts more malformed requests.
 const ignore = isBun;
 
-Deno.test({
-  name: "the checks see the Host header that arrived, whatever other headers and targets say",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const own = `127.0.0.1:${port}`;
-      const ask = async (target: string, ...headers: readonly string[]) =>
-        toStatus(await exchange(port, `GET ${target} HTTP/1.1`, ...headers, "connection: close", "", ""));
-      for (const host of [own, "127.0.0.1", "LOCALHOST", "[::1]:80", "127.0.0.1:1"]) {
-        assertEquals(await ask("/echo", `host: ${host}`), 200, host);
-      }
-      for (const host of ["evil.example", "127.1", "0x7f.1", "localhost.evil.example", "127.0.0.1.nip.example"]) {
-        assertEquals(await ask("/echo", `host: ${host}`), 403, host);
-        const forwarded = ["x-forwarded-host: localhost", `forwarded: host=${own}`];
-        assertEquals(await ask("/echo", `host: ${host}`, ...forwarded), 403, host);
-      }
-      for (const host of ["a@127.0.0.1", "127.0.0.1/", "127.0.0.1#", "a b", "[::1", "127.0.0.1,evil.example", "%31"]) {
-        assertEquals(await ask("/echo", `host: ${host}`), 400, host);
-      }
-      for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example"]) {
-        assertEquals(await ask(`http://${host}/echo`, `host: ${own}`), 403, host);
-        assertEquals(await ask(`http://${host}/echo`, `host: ${host}`), 403, host);
-      }
-      assertEquals(await ask(`http://127.0.0.1:${port}@evil.example/echo`, `host: ${own}`), 403);
-    }),
-});
+test("the checks see the Host header that arrived, whatever other headers and targets say", async ({ port }) => {
+  const own = `127.0.0.1:${port}`;
+  const ask = async (target: string, ...headers: readonly string[]) =>
+    toStatus(await exchange(port, `GET ${target} HTTP/1.1`, ...headers, "connection: close", "", ""));
+  for (const host of [own, "127.0.0.1", "LOCALHOST", "[::1]:80", "127.0.0.1:1"]) {
+    assertEquals(await ask("/echo", `host: ${host}`), 200, host);
+  }
+  for (const host of ["evil.example", "127.1", "0x7f.1", "localhost.evil.example", "127.0.0.1.nip.example"]) {
+    assertEquals(await ask("/echo", `host: ${host}`), 403, host);
+    const forwarded = ["x-forwarded-host: localhost", `forwarded: host=${own}`];
+    assertEquals(await ask("/echo", `host: ${host}`, ...forwarded), 403, host);
+  }
+  for (const host of ["a@127.0.0.1", "127.0.0.1/", "127.0.0.1#", "a b", "[::1", "127.0.0.1,evil.example", "%31"]) {
+    assertEquals(await ask("/echo", `host: ${host}`), 400, host);
+  }
+  for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1.evil.example"]) {
+    assertEquals(await ask(`http://${host}/echo`, `host: ${own}`), 403, host);
+    assertEquals(await ask(`http://${host}/echo`, `host: ${host}`), 403, host);
+  }
+  assertEquals(await ask(`http://127.0.0.1:${port}@evil.example/echo`, `host: ${own}`), 403);
+}, { ignore });
 
-Deno.test({
-  name: "a route gets the URL with the checked host, and no host from other headers",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const ask = async (target: string, ...headers: readonly string[]) =>
-        toSeen(await exchange(port, `GET ${target} HTTP/1.1`, ...headers, "connection: close", "", "")).url;
-      const forged = ["x-forwarded-host: evil.example", "x-forwarded-proto: https", "x-forwarded-for: 10.0.0.1"];
-      assertEquals(
-        await ask("/echo?a=%20b&c=//d", "host: localhost:1", ...forged),
-        "http://localhost:1/echo?a=%20b&c=//d",
-      );
-      if (!isNode) return; // Deno does not normalize the path.
-      assertEquals(await ask("/a/../echo", "host: localhost"), "http://localhost/echo");
-      assertEquals(await ask("/./echo?q=/../x", "host: localhost"), "http://localhost/echo?q=/../x");
-    }),
-});
+test("a route gets the URL with the checked host, and no host from other headers", async ({ port }) => {
+  const ask = async (target: string, ...headers: readonly string[]) =>
+    toSeen(await exchange(port, `GET ${target} HTTP/1.1`, ...headers, "connection: close", "", "")).url;
+  const forged = ["x-forwarded-host: evil.example", "x-forwarded-proto: https", "x-forwarded-for: 10.0.0.1"];
+  assertEquals(
+    await ask("/echo?a=%20b&c=//d", "host: localhost:1", ...forged),
+    "http://localhost:1/echo?a=%20b&c=//d",
+  );
+  if (!isNode) return; // Deno does not normalize the path.
+  assertEquals(await ask("/a/../echo", "host: localhost"), "http://localhost/echo");
+  assertEquals(await ask("/./echo?q=/../x", "host: localhost"), "http://localhost/echo?q=/../x");
+}, { ignore });
 
-Deno.test("a listed host can end with a dot", () =>
-  withServer(make({ hosts: ["box.example."] }), async ({ port }) => {
-    for (const host of ["box.example.", "box.example.:8080"]) {
-      const head = ["GET /echo?a=//b HTTP/1.1", `host: ${host}`, "connection: close", "", ""];
-      assertEquals(toSeen(await exchange(port, ...head)).url, `http://${host}/echo?a=//b`);
-    }
-  }));
+test("a listed host can end with a dot", async ({ port }) => {
+  for (const host of ["box.example.", "box.example.:8080"]) {
+    const head = ["GET /echo?a=//b HTTP/1.1", `host: ${host}`, "connection: close", "", ""];
+    assertEquals(toSeen(await exchange(port, ...head)).url, `http://${host}/echo?a=//b`);
+  }
+}, { hosts: ["box.example."] });
 
-Deno.test({
-  name: "a request that is not valid HTTP gets 400, and the server goes on",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const host = `host: 127.0.0.1:${port}`;
-      const end = ["connection: close", "", ""];
-      const cases: readonly (readonly string[])[] = [
-        ["GET /echo HTTP/1.1", host, "a b: c", ...end],
-        ["GET /echo HTTP/1.1", host, "a : c", ...end],
-        ["POST /echo HTTP/1.1", host, "content-length: 1", "content-length: 2", ...end],
-        ["POST /echo HTTP/1.1", host, "content-length: -1", ...end],
-      ];
-      for (const lines of cases) assertEquals(toStatus(await exchange(port, ...lines)), 400, lines.join(" "));
-      // Deno accepts these requests, or closes the connection.
-      const onNode: readonly (readonly string[])[] = [
-        ["POST /echo HTTP/1.1", host, "transfer-encoding: chunked", "connection: close", "", "zz", ""],
-        ["GET /echo HTTP/1.1", ...end],
-        ["GET * HTTP/1.1", host, ...end],
-        ["GET ftp://127.0.0.1/echo HTTP/1.1", host, ...end],
-        ["GET http:///echo HTTP/1.1", host, ...end],
-        ["GET http://a.127.0.0.1/echo HTTP/1.1", host, ...end],
-        ["GET /echo HTTP/1.1", "host: 127.0.0.1:99999", ...end],
-        ["GET /echo HTTP/1.1", "host: 127.0.0.1", "host: evil.example", ...end],
-        [
-          "POST /echo HTTP/1.1",
-          host,
-          "content-length: 2",
-          "transfer-encoding: chunked",
-          "connection: close",
-          "",
-          "0",
-          "",
-          "",
-        ],
-      ];
-      if (isNode) {
-        for (const lines of onNode) assertEquals(toStatus(await exchange(port, ...lines)), 400, lines.join(" "));
-      }
-      assertEquals(toStatus(await exchange(port, "GET /echo HTTP/1.1", host, ...end)), 200);
-    }),
-});
+test("a request that is not valid HTTP gets 400, and the server goes on", async ({ port }) => {
+  const host = `host: 127.0.0.1:${port}`;
+  const end = ["connection: close", "", ""];
+  const cases: readonly (readonly string[])[] = [
+    ["GET /echo HTTP/1.1", host, "a b: c", ...end],
+    ["GET /echo HTTP/1.1", host, "a : c", ...end],
+    ["POST /echo HTTP/1.1", host, "content-length: 1", "content-length: 2", ...end],
+    ["POST /echo HTTP/1.1", host, "content-length: -1", ...end],
+  ];
+  for (const lines of cases) assertEquals(toStatus(await exchange(port, ...lines)), 400, lines.join(" "));
+  // Deno accepts these requests, or closes the connection.
+  const onNode: readonly (readonly string[])[] = [
+    ["POST /echo HTTP/1.1", host, "transfer-encoding: chunked", "connection: close", "", "zz", ""],
+    ["GET /echo HTTP/1.1", ...end],
+    ["GET * HTTP/1.1", host, ...end],
+    ["GET ftp://127.0.0.1/echo HTTP/1.1", host, ...end],
+    ["GET http:///echo HTTP/1.1", host, ...end],
+    ["GET http://a.127.0.0.1/echo HTTP/1.1", host, ...end],
+    ["GET /echo HTTP/1.1", "host: 127.0.0.1:99999", ...end],
+    ["GET /echo HTTP/1.1", "host: 127.0.0.1", "host: evil.example", ...end],
+    [
+      "POST /echo HTTP/1.1",
+      host,
+      "content-length: 2",
+      "transfer-encoding: chunked",
+      "connection: close",
+      "",
+      "0",
+      "",
+      "",
+    ],
+  ];
+  if (isNode) {
+    for (const lines of onNode) assertEquals(toStatus(await exchange(port, ...lines)), 400, lines.join(" "));
+  }
+  assertEquals(toStatus(await exchange(port, "GET /echo HTTP/1.1", host, ...end)), 200);
+}, { ignore });
 
-Deno.test({
-  name: "HTTP/1.0 without a Host header is served with the address of the listener",
-  ignore: !isNode, // Deno rejects such a request.
-  async fn() {
-    await withServer(make(), async ({ port }) => {
-      const seen = toSeen(await exchange(port, "GET /echo HTTP/1.0", "", ""));
-      assertEquals(seen.url, `http://127.0.0.1:${port}/echo`);
-    });
+// Deno rejects such a request.
+test("HTTP/1.0 without a Host header is served with the address of the listener", async ({ port }) => {
+  const seen = toSeen(await exchange(port, "GET /echo HTTP/1.0", "", ""));
+  assertEquals(seen.url, `http://127.0.0.1:${port}/echo`);
+}, { ignore: !isNode });
+
+// Other runtimes have higher limits.
+test("a head over 16 KiB is refused", async ({ port }) => {
+  const host = `host: 127.0.0.1:${port}`;
+  const long = "a".repeat(20_000);
+  assertEquals(toStatus(await exchange(port, `GET /echo?${long} HTTP/1.1`, host, "", "")), 431);
+  assertEquals(toStatus(await exchange(port, "GET /echo HTTP/1.1", host, `x: ${long}`, "", "")), 431);
+}, { ignore: !isNode });
+
+test(
+  "repeated headers are joined as in a Request, and the peer's address is that of the connection",
+  async ({ port }) => {
+    const lines = ["x-a: 1", "x-a: 2", "cookie: a=1", "cookie: b=2", "content-type: x/a", "content-type: x/b"];
+    const head = ["POST /echo HTTP/1.1", `host: 127.0.0.1:${port}`, ...lines, "x-forwarded-for: 10.0.0.1"];
+    const seen = toSeen(await exchange(port, ...head, "content-length: 2", "connection: close", "", "hi"));
+    const headers = new Map<string, string>(seen.headers);
+    assertEquals([headers.get("x-a"), headers.get("cookie")], ["1, 2", "a=1; b=2"]);
+    assertEquals(headers.get("content-type"), "x/a, x/b");
+    assertEquals([seen.method, seen.body, seen.peer], ["POST", "hi", "127.0.0.1"]);
   },
-});
+  { ignore },
+);
 
-Deno.test({
-  name: "a head over 16 KiB is refused",
-  ignore: !isNode, // Other runtimes have higher limits.
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const host = `host: 127.0.0.1:${port}`;
-      const long = "a".repeat(20_000);
-      assertEquals(toStatus(await exchange(port, `GET /echo?${long} HTTP/1.1`, host, "", "")), 431);
-      assertEquals(toStatus(await exchange(port, "GET /echo HTTP/1.1", host, `x: ${long}`, "", "")), 431);
-    }),
-});
-
-Deno.test({
-  name: "repeated headers are joined as in a Request, and the peer's address is that of the connection",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const lines = ["x-a: 1", "x-a: 2", "cookie: a=1", "cookie: b=2", "content-type: x/a", "content-type: x/b"];
-      const head = ["POST /echo HTTP/1.1", `host: 127.0.0.1:${port}`, ...lines, "x-forwarded-for: 10.0.0.1"];
-      const seen = toSeen(await exchange(port, ...head, "content-length: 2", "connection: close", "", "hi"));
-      const headers = new Map<string, string>(seen.headers);
-      assertEquals([headers.get("x-a"), headers.get("cookie")], ["1, 2", "a=1; b=2"]);
-      assertEquals(headers.get("content-type"), "x/a, x/b");
-      assertEquals([seen.method, seen.body, seen.peer], ["POST", "hi", "127.0.0.1"]);
-    }),
-});
-
-Deno.test({
-  name: "pipelined requests get their responses in order, and Expect: 100-continue is answered",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const head = (path: string) => [`POST /echo?${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "content-length: 1"];
-      const all = await exchange(port, ...head("1"), "", "a" + head("2").join("\r\n"), "connection: close", "", "b");
-      assertEquals([...all.matchAll(/echo\?(\d)[^]*?"body":"(.)"/g)].map(([, at, body]) => at + body), ["1a", "2b"]);
-      await using wire = new Wire(port);
-      wire.write(...head("3"), "expect: 100-continue", "connection: close", "", "");
-      await until(() => wire.received.startsWith("HTTP/1.1 100 "), "the server asks for the body");
-      wire.write("c");
-      await until(() => wire.isClosed, "the server has responded");
-      assertMatch(wire.received, /"body":"c"/);
-    }),
-});
+test("pipelined requests get their responses in order, and Expect: 100-continue is answered", async ({ port }) => {
+  const head = (path: string) => [`POST /echo?${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "content-length: 1"];
+  const all = await exchange(port, ...head("1"), "", "a" + head("2").join("\r\n"), "connection: close", "", "b");
+  assertEquals([...all.matchAll(/echo\?(\d)[^]*?"body":"(.)"/g)].map(([, at, body]) => at + body), ["1a", "2b"]);
+  await using wire = new Wire(port);
+  wire.write(...head("3"), "expect: 100-continue", "connection: close", "", "");
+  await until(() => wire.received.startsWith("HTTP/1.1 100 "), "the server asks for the body");
+  wire.write("c");
+  await until(() => wire.isClosed, "the server has responded");
+  assertMatch(wire.received, /"body":"c"/);
+}, { ignore });
 
 /** Reads a part of the body, or cancels the body, or does not read the body. */
 const partly: readonly Route[] = [
@@ -262,33 +240,32 @@ const partly: readonly Route[] = [
   },
 ];
 
-Deno.test({
-  name:
-    "a body that is too large, cancelled or not read to its end does not block the next request, nor end the server",
-  ignore, // Deno closes some of these connections.
-  fn: () =>
-    withServer(make({ routes: [echo, ...partly] }), async ({ port }) => {
-      const host = `host: 127.0.0.1:${port}`;
-      const next = ["GET /next HTTP/1.1", host, "connection: close", "", ""].join("\r\n");
-      const type = ["content-type: application/json", "accept: application/json, text/event-stream"];
-      const chunk = (bytes: number) => `${bytes.toString(16)}\r\n${"a".repeat(bytes)}\r\n`;
-      const cases = [
-        ...partly.map(({ path }) => ({ path, status: 200, text: chunk(1000).repeat(1000) })),
-        ...partly.map(({ path }) => ({ path, status: 200, text: chunk(1_000_000) })),
-        { path: "/mcp", status: 413, text: chunk(1000).repeat(8000) },
-        { path: "/mcp", status: 413, text: chunk(1_000_000).repeat(8) },
-        { path: "/mcp", status: 400, text: chunk(8).repeat(100_000) },
-        { path: "/echo", status: 413, text: chunk(1000).repeat(8000) },
-        { path: "/echo", status: 400, text: chunk(8).repeat(100_000) },
-      ];
-      for (const { path, status, text } of cases) {
-        if (!isNode && path === "/part") continue; // Deno waits for the reader.
-        const head = [`POST ${path} HTTP/1.1`, host, ...type, "transfer-encoding: chunked", "", ""];
-        const all = await exchange(port, head.join("\r\n") + text + "0\r\n\r\n" + next);
-        assertEquals([...all.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code)), [status, 404], path);
-      }
-    }),
-});
+// Deno closes some of these connections.
+test(
+  "a body that is too large, cancelled or not read to its end does not block the next request, nor end the server",
+  async ({ port }) => {
+    const host = `host: 127.0.0.1:${port}`;
+    const next = ["GET /next HTTP/1.1", host, "connection: close", "", ""].join("\r\n");
+    const type = ["content-type: application/json", "accept: application/json, text/event-stream"];
+    const chunk = (bytes: number) => `${bytes.toString(16)}\r\n${"a".repeat(bytes)}\r\n`;
+    const cases = [
+      ...partly.map(({ path }) => ({ path, status: 200, text: chunk(1000).repeat(1000) })),
+      ...partly.map(({ path }) => ({ path, status: 200, text: chunk(1_000_000) })),
+      { path: "/mcp", status: 413, text: chunk(1000).repeat(8000) },
+      { path: "/mcp", status: 413, text: chunk(1_000_000).repeat(8) },
+      { path: "/mcp", status: 400, text: chunk(8).repeat(100_000) },
+      { path: "/echo", status: 413, text: chunk(1000).repeat(8000) },
+      { path: "/echo", status: 400, text: chunk(8).repeat(100_000) },
+    ];
+    for (const { path, status, text } of cases) {
+      if (!isNode && path === "/part") continue; // Deno waits for the reader.
+      const head = [`POST ${path} HTTP/1.1`, host, ...type, "transfer-encoding: chunked", "", ""];
+      const all = await exchange(port, head.join("\r\n") + text + "0\r\n\r\n" + next);
+      assertEquals([...all.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code)), [status, 404], path);
+    }
+  },
+  { ignore, routes: [echo, ...partly] },
+);
 
 Deno.test({
   name: "a body that a route reads after its response fails",
@@ -334,19 +311,14 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "HEAD gets the headers of the response, and no body",
-  ignore,
-  fn: () =>
-    withServer(make({ routes: [{ path: "/text", fetch: () => new Response("long text") }] }), async ({ port }) => {
-      const ask = (path: string) =>
-        exchange(port, `HEAD ${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "connection: close", "", "");
-      const text = await ask("/text");
-      assertEquals([toStatus(text), text.includes("long text")], [200, false]);
-      const refused = await ask("/mcp");
-      assertEquals([toStatus(refused), /\r\n\r\n$/.test(refused)], [405, true]);
-    }),
-});
+test("HEAD gets the headers of the response, and no body", async ({ port }) => {
+  const ask = (path: string) =>
+    exchange(port, `HEAD ${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "connection: close", "", "");
+  const text = await ask("/text");
+  assertEquals([toStatus(text), text.includes("long text")], [200, false]);
+  const refused = await ask("/mcp");
+  assertEquals([toStatus(refused), /\r\n\r\n$/.test(refused)], [405, true]);
+}, { ignore, routes: [{ path: "/text", fetch: () => new Response("long text") }] });
 
 Deno.test("HEAD cancels a body without end, and the connection serves the next request", async () => {
   let cancelled = 0;
@@ -397,17 +369,12 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "a request to upgrade the connection gets an ordinary response",
-  ignore,
-  fn: () =>
-    withServer(make(), async ({ port }) => {
-      const upgrade = ["upgrade: websocket", "connection: Upgrade, close", "sec-websocket-version: 13"];
-      const key = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==";
-      const answer = await exchange(port, "GET /echo HTTP/1.1", `host: localhost:${port}`, ...upgrade, key, "", "");
-      assertEquals(toStatus(answer), 200);
-    }),
-});
+test("a request to upgrade the connection gets an ordinary response", async ({ port }) => {
+  const upgrade = ["upgrade: websocket", "connection: Upgrade, close", "sec-websocket-version: 13"];
+  const key = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==";
+  const answer = await exchange(port, "GET /echo HTTP/1.1", `host: localhost:${port}`, ...upgrade, key, "", "");
+  assertEquals(toStatus(answer), 200);
+}, { ignore });
 
 Deno.test("code of the author gets requests that it can copy, clone and send", async () => {
   const route: Route = {

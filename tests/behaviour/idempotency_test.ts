@@ -420,21 +420,8 @@ behaviour("a caller without an identity cannot use a key", async (join) => {
 }, { transports: ["memory", "http"], eras: ["modern"] });
 
 behaviour("a key that is not a string, is empty or is too long is refused before the handler runs", async (join) => {
-  const values: readonly unknown[] = [
-    null,
-    0,
-    7,
-    NaN,
-    true,
-    false,
-    {},
-    [],
-    ["a"],
-    Symbol("a"),
-    7n,
-    () => "a",
-    new String("a"),
-  ];
+  const most: readonly unknown[] = [null, 0, 7, NaN, true, false, {}, [], ["a"], Symbol("a"), 7n];
+  const values = [...most, () => "a", new String("a")];
   let runs = 0;
   const pay = tool({
     name: "pay",

@@ -5,7 +5,7 @@ import { type Context, createServer, extension, McpError, prompt, resource, tool
 import { clientExtension } from "../../src/client/client.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
-import { readReply, toRequest } from "../support/requests.ts";
+import { readReply, toRequest, toStatus } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { openSession, toHello, toSessionRequest } from "../support/sessions.ts";
 
@@ -154,9 +154,7 @@ Deno.test("initialize accepts null for optional members", async () => {
   await using server = createServer({ name: "s", version: "1.0.0" });
   for (const [name, wanted] of [["capabilities", 200], ["clientInfo", 200], ["protocolVersion", 400]] as const) {
     const params = { ...initialize.params, [name]: null };
-    const response = await server.fetch(toSessionRequest({ ...initialize, params }));
-    await response.body?.cancel();
-    assertEquals(response.status, wanted, name);
+    assertEquals(await toStatus(server.fetch(toSessionRequest({ ...initialize, params }))), wanted, name);
   }
 });
 
@@ -175,9 +173,7 @@ Deno.test("a GET request that accepts all types gets a stream", async () => {
     await response.body?.cancel();
   }
   for (const accept of [undefined, "application/json", "text/event-stream;q=0, */*"]) {
-    const response = await get(accept);
-    assertEquals(response.status, 406, accept);
-    await response.body?.cancel();
+    assertEquals(await toStatus(get(accept)), 406, accept);
   }
 });
 

@@ -8,7 +8,7 @@ import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { readReply } from "../support/requests.ts";
+import { readReply, toStatus } from "../support/requests.ts";
 import { closeAtEnd } from "../support/running.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
@@ -426,13 +426,9 @@ Deno.test("a session is unknown if its revision is no longer listed", async () =
   const session = opened.headers.get("mcp-session-id") ?? "";
   await opened.body?.cancel();
   const headers = { "mcp-session-id": session };
-  const again = await before.fetch(toRequest("ping", headers));
-  assertEquals(again.status, 200);
-  await again.body?.cancel();
+  assertEquals(await toStatus(before.fetch(toRequest("ping", headers))), 200);
   const after = serve([NEWEST, "2025-11-25"], { secret });
-  const refused = await after.fetch(toRequest("ping", headers));
-  assertEquals(refused.status, 404);
-  await refused.body?.cancel();
+  assertEquals(await toStatus(after.fetch(toRequest("ping", headers))), 404);
   await Promise.all([before.close(), after.close()]);
 });
 

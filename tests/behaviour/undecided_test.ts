@@ -10,7 +10,7 @@ import { advanceUntil, behaviour, gate, started, textOf, turn, until } from "../
 import type { BehaviourOptions } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { readAnswer, toRequest } from "../support/requests.ts";
+import { readAnswer, toRequest, toStatus } from "../support/requests.ts";
 
 const ID = "com.example/feed";
 const schema = z.object({});
@@ -591,9 +591,7 @@ Deno.test("listens wait for grant within the slots of their client", async () =>
       notifications: { feedIds: ["a"] },
       _meta: { "io.modelcontextprotocol/clientCapabilities": { extensions: { [ID]: {} } } },
     };
-    const response = await server.fetch(toRequest("subscriptions/listen", params), { principal: { id: "eve" } });
-    await response.body?.cancel();
-    return response.status;
+    return await toStatus(server.fetch(toRequest("subscriptions/listen", params), { principal: { id: "eve" } }));
   };
   const answers = Array.from({ length: 50 }, listen);
   await until(() => most >= 4, "the first listens");

@@ -10,6 +10,7 @@ import { webSocket } from "../../src/server/transports/websocket.ts";
 import { HELLO, serveOld } from "../hostile/sse.ts";
 import { gate } from "../support/behaviour.ts";
 import { FULL, Reading, request, toRefused, untilFound, withSite } from "./session_site.ts";
+import { toStatus } from "../support/requests.ts";
 
 const MS = 30_000;
 
@@ -164,9 +165,7 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
   await post(address, answerTo(toId(question)), { info });
   assertEquals(JSON.parse(await next() ?? "").error.code, -31_403);
   const upgrade = new Request("http://localhost/ws", { headers: { upgrade: "websocket", connection: "upgrade" } });
-  const socket = await webSocket(server).fetch(upgrade, info);
-  assertEquals(socket.status, 403);
-  await socket.body?.cancel();
+  assertEquals(await toStatus(webSocket(server).fetch(upgrade, info)), 403);
   assertEquals(answers, []);
   assertEquals(facts, [
     { transport: "http-sse", principal: info.principal },

@@ -8,6 +8,7 @@ import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
+import { toStatus } from "../support/requests.ts";
 import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 import { FULL, GUEST, Reading, request, type Site, toRefused, VERSIONS, withSite } from "./session_site.ts";
 
@@ -26,9 +27,7 @@ function holdUntil(pass: Promise<void>): Middleware {
 }
 
 async function resumes(site: Site, lastEvent: string, token: Readonly<Record<string, string>>): Promise<boolean> {
-  const { status, body } = await site.resume(lastEvent, token);
-  await body?.cancel();
-  return status === 200;
+  return await toStatus(site.resume(lastEvent, token)) === 200;
 }
 
 for (const instances of [1, 2]) {
@@ -187,9 +186,7 @@ Deno.test("a principal that is not plain data resumes the streams of calls, but 
     const stream = new Reading(await send(request(2, method, { name: "slow" })));
     await until(() => stream.isOver, "the call has ended");
     const first = /^id: ?(.*)$/m.exec(stream.text)?.[1] ?? "";
-    const resumed = await send(undefined, { "last-event-id": first });
-    assertEquals(resumed.status, status, method);
-    await resumed.body?.cancel();
+    assertEquals(await toStatus(send(undefined, { "last-event-id": first })), status, method);
   }
 });
 

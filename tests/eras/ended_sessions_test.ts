@@ -12,7 +12,7 @@ import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { measureHeap } from "../support/heap.ts";
 import { sentence } from "../support/messages.ts";
-import { readReply } from "../support/requests.ts";
+import { readReply, toStatus } from "../support/requests.ts";
 import { toHello, toSessionRequest } from "../support/sessions.ts";
 
 type Json = { readonly [key: string]: unknown };
@@ -64,15 +64,11 @@ async function begin(client: Client, message: Json = hello): Promise<string> {
 }
 
 async function use(client: Client, id: string): Promise<number> {
-  const { status, body } = await send(client, ping, id);
-  await body?.cancel();
-  return status;
+  return await toStatus(send(client, ping, id));
 }
 
 async function end(client: Client, id: string): Promise<number> {
-  const { status, body } = await send(client, undefined, id);
-  await body?.cancel();
-  return status;
+  return await toStatus(send(client, undefined, id));
 }
 
 /** Starts and ends `count` sessions. Returns some of their ids. */

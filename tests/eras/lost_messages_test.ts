@@ -7,7 +7,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { readReply, toRequest } from "../support/requests.ts";
+import { readReply, toRequest, toStatus } from "../support/requests.ts";
 import { closeAtEnd } from "../support/running.ts";
 import { openSession, toHello, toSessionRequest } from "../support/sessions.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -84,11 +84,6 @@ async function warningsOf(
   return warnings;
 }
 
-async function status(response: Promise<Response>): Promise<number> {
-  const { status, body } = await response;
-  await body?.cancel();
-  return status;
-}
 const cancel = { method: "notifications/cancelled", params: { requestId: 9 } };
 const ping = { id: 1, method: "ping" };
 
@@ -97,8 +92,8 @@ Deno.test("an answer to a question of another instance causes one warning, and t
     const session = await a.begin();
     for (let i = 0; i < 3; i++) {
       const { id, result } = await a.ask(session);
-      assertEquals(await status(b.post(session, { id, result: answer })), 202);
-      assertEquals(await status(a.post(session, { id, result: answer })), 202);
+      assertEquals(await toStatus(b.post(session, { id, result: answer })), 202);
+      assertEquals(await toStatus(a.post(session, { id, result: answer })), 202);
       assert((await result).includes("Ada"));
     }
   });
@@ -111,13 +106,15 @@ Deno.test("late answers, answers to an earlier process, and ids that a client ma
     const { id, result } = await a.ask(session);
     await clock.advance(2000);
     assert((await result).includes("calls.answerMs"));
-    assertEquals(await status(a.post(session, { id, result: answer })), 202);
+    assertEquals(await toStatus(a.post(session, { id, result: answer })), 202);
     const made = ["ask-1", "x", `ask-${crypto.randomUUID()}`, `ask-${"a".repeat(120)}`, `${id}x`, id.slice(0, -1), 5];
     for (const each of made) {
-      for (const instance of [a, b]) assertEquals(await status(instance.post(session, { id: each, result: {} })), 202);
+      for (const instance of [a, b]) {
+        assertEquals(await toStatus(instance.post(session, { id: each, result: {} })), 202);
+      }
     }
     const later = start(clock);
-    assertEquals(await status(later.post(session, { id, result: answer })), 202);
+    assertEquals(await toStatus(later.post(session, { id, result: answer })), 202);
   }, { limits: { calls: { answerMs: 1000 } } });
   assertEquals(warnings, []);
 });
@@ -127,8 +124,8 @@ Deno.test("a cancellation that is the first request of a session of another inst
     await clock.advance(MINUTE);
     for (let i = 0; i < 3; i++) {
       const session = await a.begin();
-      assertEquals(await status(b.post(session, { method: "notifications/initialized" })), 202);
-      assertEquals(await status(b.post(session, cancel)), 202);
+      assertEquals(await toStatus(b.post(session, { method: "notifications/initialized" })), 202);
+      assertEquals(await toStatus(b.post(session, cancel)), 202);
     }
   });
   assertEquals(warnings, [sentence("cancel", "lost")]);
@@ -137,19 +134,19 @@ Deno.test("a cancellation that is the first request of a session of another inst
 Deno.test("ordinary late cancellations cause no warning", async () => {
   const warnings = await warningsOf(async (a, b, clock) => {
     const early = await a.begin();
-    assertEquals(await status(b.post(early, cancel)), 202);
+    assertEquals(await toStatus(b.post(early, cancel)), 202);
     await clock.advance(MINUTE);
     const session = await a.begin();
     // The instance that has created the session.
-    assertEquals(await status(a.post(session, cancel)), 202);
+    assertEquals(await toStatus(a.post(session, cancel)), 202);
     // A load balancer with sticky sessions sends everything after initialize to one instance.
-    assertEquals(await status(b.post(session, ping)), 200);
-    assertEquals(await status(b.post(session, cancel)), 202);
+    assertEquals(await toStatus(b.post(session, ping)), 200);
+    assertEquals(await toStatus(b.post(session, cancel)), 202);
     // A cancellation of a running call.
     const other = await a.begin();
     const held = b.post(other, { id: 9, method: "tools/call", params: { name: "hold", arguments: {} } });
     await turn(5);
-    assertEquals(await status(b.post(other, cancel)), 202);
+    assertEquals(await toStatus(b.post(other, cancel)), 202);
     await (await held).body?.cancel();
   });
   assertEquals(warnings, []);
@@ -161,7 +158,7 @@ Deno.test("a stream without other messages in a session of another instance caus
     const streams = [];
     for (let i = 0; i < 3; i++) {
       const session = await a.begin();
-      assertEquals(await status(a.post(session, { method: "notifications/initialized" })), 202);
+      assertEquals(await toStatus(a.post(session, { method: "notifications/initialized" })), 202);
       streams.push(await b.listen(session));
     }
     await clock.advance(6000);
@@ -179,12 +176,12 @@ Deno.test("an instance that was created while the clock showed 0, as when a Work
     const later = start({ ...clock, date: () => isStarting ? 0 : clock.date() });
     await clock.advance(1);
     isStarting = false;
-    assertEquals(await status(later.post(session, { id, result: answer })), 202);
-    assertEquals(await status(later.post(session, cancel)), 202);
+    assertEquals(await toStatus(later.post(session, { id, result: answer })), 202);
+    assertEquals(await toStatus(later.post(session, cancel)), 202);
     const stream = await later.listen(await a.begin());
     await clock.advance(6000);
     await stream.body?.cancel();
-    assertEquals(await status(a.post(session, { id, result: answer })), 202);
+    assertEquals(await toStatus(a.post(session, { id, result: answer })), 202);
     await result;
   });
   assertEquals(warnings, []);
@@ -198,9 +195,9 @@ Deno.test("ordinary streams cause no warning", async () => {
     streams.push(await a.listen(await a.begin()));
     // Sticky sessions, also if the stream comes first.
     const [first, second, short] = [await a.begin(), await a.begin(), await a.begin()];
-    await status(b.post(first, { method: "notifications/initialized" }));
+    await toStatus(b.post(first, { method: "notifications/initialized" }));
     streams.push(await b.listen(first), await b.listen(second));
-    await status(b.post(second, { method: "notifications/initialized" }));
+    await toStatus(b.post(second, { method: "notifications/initialized" }));
     // A stream that ends soon.
     await (await b.listen(short)).body?.cancel();
     await clock.advance(MINUTE);
@@ -213,8 +210,8 @@ Deno.test("the first messages of a session after its state was evicted cause no 
   const warnings = await warningsOf(async (a, b, clock) => {
     await clock.advance(MINUTE);
     const [first, second] = [await a.begin(), await a.begin()];
-    for (const session of [first, second]) assertEquals(await status(b.post(session, ping)), 200);
-    assertEquals(await status(b.post(first, cancel)), 202);
+    for (const session of [first, second]) assertEquals(await toStatus(b.post(session, ping)), 200);
+    assertEquals(await toStatus(b.post(first, cancel)), 202);
     const stream = await b.listen(second);
     await clock.advance(6000);
     await stream.body?.cancel();
@@ -228,8 +225,8 @@ Deno.test("instances with a store pass messages on, and cause no warning", async
     const session = await a.begin();
     const { id, result } = await a.ask(session);
     const stream = await b.listen(session);
-    assertEquals(await status(b.post(session, cancel)), 202);
-    assertEquals(await status(b.post(session, { id, result: answer })), 202);
+    assertEquals(await toStatus(b.post(session, cancel)), 202);
+    assertEquals(await toStatus(b.post(session, { id, result: answer })), 202);
     await until(async () => {
       await clock.advance(100);
       return await Promise.race([result.then(() => true), turn().then(() => false)]);

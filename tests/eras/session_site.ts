@@ -6,6 +6,7 @@ import type { Observer } from "../../src/server/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
+import { toStatus } from "../support/requests.ts";
 import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 /** The revisions with sessions over HTTP. */
@@ -157,9 +158,7 @@ export async function begin(site: Site, message: object | object[]): Promise<Rea
 /** Waits until the last instance finds a stream, which the first instance writes to the store in the background. */
 export async function untilFound(site: Site, lastEvent: string, token = FULL): Promise<void> {
   await until(async () => {
-    const { status, body } = await site.resume(lastEvent, token);
-    await body?.cancel();
-    return status === 200;
+    return await toStatus(site.resume(lastEvent, token)) === 200;
   }, "the last instance finds the stream");
 }
 

@@ -7,7 +7,7 @@ import type { Store } from "../../src/stores/stores.ts";
 import { closeAtEnd } from "../support/running.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
-import { readReply } from "../support/requests.ts";
+import { readReply, toStatus } from "../support/requests.ts";
 import { toSession, toSessionRequest } from "../support/sessions.ts";
 
 type Json = { readonly [key: string]: unknown };
@@ -160,9 +160,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       ending.release();
       assertEquals(await ended, 204);
       release();
-      const late = await opening;
-      await late.body?.cancel();
-      assertEquals(late.status, 404);
+      assertEquals(await toStatus(opening), 404);
       assertEquals(await isGood(held, id), false);
     }));
 

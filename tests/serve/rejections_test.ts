@@ -115,23 +115,21 @@ for (const name of RUNTIMES) {
   }
 }
 
-Deno.test({
-  name: "a listener that has prevented the default gets the rejections on Deno",
+Deno.test("a listener that has prevented the default gets the rejections on Deno", {
   ignore: typeof Deno === "undefined",
-  async fn() {
-    const { serve } = await import("../../src/server/serve.ts");
-    const { default: server } = await import("./rejections_program.ts");
-    const seen: unknown[] = [];
-    const listener = (event: PromiseRejectionEvent) => {
-      event.preventDefault();
-      seen.push(event.reason);
-    };
-    globalThis.addEventListener("unhandledrejection", listener);
-    await using served = await serve(server, { port: 0, signals: false });
-    await using client = await connect(served.url);
-    await client.callTool("reject");
-    await until(() => seen.length, "the listener is called");
-    assertEquals(seen, ["a text"]);
-    globalThis.removeEventListener("unhandledrejection", listener);
-  },
+}, async () => {
+  const { serve } = await import("../../src/server/serve.ts");
+  const { default: server } = await import("./rejections_program.ts");
+  const seen: unknown[] = [];
+  const listener = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    seen.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", listener);
+  await using served = await serve(server, { port: 0, signals: false });
+  await using client = await connect(served.url);
+  await client.callTool("reject");
+  await until(() => seen.length, "the listener is called");
+  assertEquals(seen, ["a text"]);
+  globalThis.removeEventListener("unhandledrejection", listener);
 });

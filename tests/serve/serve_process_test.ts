@@ -5,7 +5,7 @@ import { until } from "../support/behaviour.ts";
 import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { run, start } from "../support/processes.ts";
-import { readReply } from "../support/requests.ts";
+import { readReply, toStatus } from "../support/requests.ts";
 import { toSessionRequest } from "../support/sessions.ts";
 import { ignore, open, RUNTIMES, testOn, toProgram } from "./processes.ts";
 
@@ -15,9 +15,7 @@ const ERAS = ["2026-07-28", "2025-11-25"] as const;
 /** Waits until the program refuses requests. */
 async function untilClosing(url: string): Promise<void> {
   await until(async () => {
-    const { status, body } = await fetch(new URL("/ready", url));
-    await body?.cancel();
-    return status === 503;
+    return await toStatus(fetch(new URL("/ready", url))) === 503;
   }, "the server closes");
 }
 
@@ -93,16 +91,12 @@ for (const name of RUNTIMES) {
   });
 }
 
-Deno.test({
-  name: "if Deno lacks a permission, the error names the permission",
-  ignore,
-  async fn() {
-    const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", file, "3999"];
-    await using running = await start(words, { input: "", timeoutMs: 60_000 });
-    const { code, stderr } = await running.finished;
-    assertEquals(code, 1);
-    assertStringIncludes(stderr, sentence("program", "--allow-net=127.0.0.1:3999"));
-  },
+Deno.test("if Deno lacks a permission, the error names the permission", { ignore }, async () => {
+  const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", file, "3999"];
+  await using running = await start(words, { input: "", timeoutMs: 60_000 });
+  const { code, stderr } = await running.finished;
+  assertEquals(code, 1);
+  assertStringIncludes(stderr, sentence("program", "--allow-net=127.0.0.1:3999"));
 });
 
 const FOLDER = `import { createServer } from "@x/mcp";
@@ -111,15 +105,13 @@ import { serve as start } from "@x/mcp/serve";
 const docs = folder({ path: "./docs", uri: "docs://", name: "docs" });
 await start(createServer({ name: "reader", version: "1.0.0", handlers: [docs] }), { port: 0 });`;
 
-Deno.test({
-  name: "if Deno lacks a permission for a part of the server, the error names the part and the permission",
+Deno.test("if Deno lacks a permission for a part of the server, the error names the part and the permission", {
   ignore,
-  async fn() {
-    await withFiles({ "reader.ts": FOLDER, "docs/a.md": "a" }, async (cwd) => {
-      const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", `${cwd}/reader.ts`];
-      const { code, stderr } = await run(words, { cwd });
-      assertEquals(code, 1, stderr);
-      assertStringIncludes(stderr, sentence("reader", "folder", "--allow-read=./docs"));
-    });
-  },
+}, async () => {
+  await withFiles({ "reader.ts": FOLDER, "docs/a.md": "a" }, async (cwd) => {
+    const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", `${cwd}/reader.ts`];
+    const { code, stderr } = await run(words, { cwd });
+    assertEquals(code, 1, stderr);
+    assertStringIncludes(stderr, sentence("reader", "folder", "--allow-read=./docs"));
+  });
 });

@@ -97,10 +97,10 @@ async function sendRaw(port: number, target: string, host: string): Promise<read
 }
 
 // Bun builds the URL from the Host header, and hides the target.
-Deno.test({
-  name: "serve refuses a request target with another host than the Host header",
-  ignore: "Bun" in globalThis,
-  async fn() {
+Deno.test(
+  "serve refuses a request target with another host than the Host header",
+  { ignore: "Bun" in globalThis },
+  async () => {
     await using served = await serve(make(), { port: 0, signals: false });
     const { port } = served;
     const own = `127.0.0.1:${port}`;
@@ -114,7 +114,7 @@ Deno.test({
     assertEquals(await sendRaw(port, "http://evil.example/mcp", "evil.example"), [403, -32600]);
     assertEquals(await sendRaw(port, "http://evil.example/mcp", "a b"), [400, -32600]);
   },
-});
+);
 
 Deno.test("serve accepts the result of mount", async () => {
   await using served = await serve(mount([make("/one"), make("/two")]), { port: 0, signals: false });

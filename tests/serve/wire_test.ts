@@ -267,48 +267,43 @@ test(
   { ignore, routes: [echo, ...partly] },
 );
 
-Deno.test({
-  name: "a body that a route reads after its response fails",
-  ignore: !isNode && !isBun, // Deno reads such a body to its end.
-  async fn() {
-    let read: Promise<unknown> | undefined;
-    const late: Route = {
-      path: "/late",
-      fetch(request) {
-        read = request.text().then((text) => text.length, ({ name }) => name);
-        return new Response("ok");
-      },
-    };
-    await withServer(make({ routes: [late] }), async ({ port }) => {
-      const head = ["POST /late HTTP/1.1", `host: 127.0.0.1:${port}`, "content-length: 1000000", ""];
-      await using wire = new Wire(port);
-      wire.write(...head, "a".repeat(100_000));
-      await until(() => isWhole(wire.received), "the response has arrived");
-      assertEquals(await read, "TypeError");
-    });
-  },
+// Deno reads such a body to its end.
+Deno.test("a body that a route reads after its response fails", { ignore: !isNode && !isBun }, async () => {
+  let read: Promise<unknown> | undefined;
+  const late: Route = {
+    path: "/late",
+    fetch(request) {
+      read = request.text().then((text) => text.length, ({ name }) => name);
+      return new Response("ok");
+    },
+  };
+  await withServer(make({ routes: [late] }), async ({ port }) => {
+    const head = ["POST /late HTTP/1.1", `host: 127.0.0.1:${port}`, "content-length: 1000000", ""];
+    await using wire = new Wire(port);
+    wire.write(...head, "a".repeat(100_000));
+    await until(() => isWhole(wire.received), "the response has arrived");
+    assertEquals(await read, "TypeError");
+  });
 });
 
-Deno.test({
-  name: "a body that breaks off fails its request only, and a body without its declared end is not a body",
+Deno.test("a body that breaks off fails its request only, and a body without its declared end is not a body", {
   ignore,
-  async fn() {
-    const server = make();
-    await withServer(server, async ({ port }) => {
-      const head = ["POST /mcp HTTP/1.1", `host: 127.0.0.1:${port}`, "content-type: application/json"];
-      const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-      for (const path of ["/mcp", "/echo"]) {
-        const wire = new Wire(port);
-        wire.write(head[0].replace("/mcp", path), ...head.slice(1), `content-length: ${text.length + 9}`, "", text);
-        await until(() => wire.socket.bytesWritten > text.length, "the request is sent");
-        wire.socket.destroy();
-        await until(() => wire.isClosed, "the connection is closed");
-      }
-      const rest = [`content-length: ${text.length}`, "connection: close", "", text];
-      assertEquals(toStatus(await exchange(port, ...head, ...rest)), 200);
-      assertEquals(server.stats().running, 0);
-    });
-  },
+}, async () => {
+  const server = make();
+  await withServer(server, async ({ port }) => {
+    const head = ["POST /mcp HTTP/1.1", `host: 127.0.0.1:${port}`, "content-type: application/json"];
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+    for (const path of ["/mcp", "/echo"]) {
+      const wire = new Wire(port);
+      wire.write(head[0].replace("/mcp", path), ...head.slice(1), `content-length: ${text.length + 9}`, "", text);
+      await until(() => wire.socket.bytesWritten > text.length, "the request is sent");
+      wire.socket.destroy();
+      await until(() => wire.isClosed, "the connection is closed");
+    }
+    const rest = [`content-length: ${text.length}`, "connection: close", "", text];
+    assertEquals(toStatus(await exchange(port, ...head, ...rest)), 200);
+    assertEquals(server.stats().running, 0);
+  });
 });
 
 test("HEAD gets the headers of the response, and no body", async ({ port }) => {
@@ -339,34 +334,31 @@ Deno.test("HEAD cancels a body without end, and the connection serves the next r
   });
 });
 
-Deno.test({
-  name: "a response that cannot be sent gets 500, and its body is cancelled",
-  ignore: !isNode, // Other runtimes print an error, and Deno ends the process for a header value with a control character.
-  async fn() {
-    let isCancelled = false;
-    const cancel = () => {
-      isCancelled = true;
-    };
-    const routes: readonly Route[] = [
-      { path: "/error", fetch: () => Response.error() },
-      {
-        path: "/used",
-        async fetch() {
-          const response = new Response("text");
-          await response.text();
-          return response;
-        },
+// Other runtimes print an error, and Deno ends the process for a header value with a control character.
+Deno.test("a response that cannot be sent gets 500, and its body is cancelled", { ignore: !isNode }, async () => {
+  let isCancelled = false;
+  const cancel = () => {
+    isCancelled = true;
+  };
+  const routes: readonly Route[] = [
+    { path: "/error", fetch: () => Response.error() },
+    {
+      path: "/used",
+      async fetch() {
+        const response = new Response("text");
+        await response.text();
+        return response;
       },
-      { path: "/header", fetch: () => new Response(new ReadableStream({ cancel }), { headers: { "x-a": "a\x01b" } }) },
-    ];
-    await withServer(make({ routes }), async ({ port }) => {
-      for (const { path } of routes) {
-        const head = [`GET ${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "connection: close", "", ""];
-        assertEquals(toStatus(await exchange(port, ...head)), 500, path);
-      }
-      await until(() => isCancelled, "the body is cancelled");
-    });
-  },
+    },
+    { path: "/header", fetch: () => new Response(new ReadableStream({ cancel }), { headers: { "x-a": "a\x01b" } }) },
+  ];
+  await withServer(make({ routes }), async ({ port }) => {
+    for (const { path } of routes) {
+      const head = [`GET ${path} HTTP/1.1`, `host: 127.0.0.1:${port}`, "connection: close", "", ""];
+      assertEquals(toStatus(await exchange(port, ...head)), 500, path);
+    }
+    await until(() => isCancelled, "the body is cancelled");
+  });
 });
 
 test("a request to upgrade the connection gets an ordinary response", async ({ port }) => {
@@ -568,43 +560,43 @@ for (const [name, lines] of Object.entries(bodyless)) {
       await until(() => route.isCancelled, "the stream is cancelled");
     }));
 
-  Deno.test({
-    name: `behind a stream, the ninth request with ${name} ends the connection`,
-    ignore: !isNode, // Deno does not read the requests before the stream has ended. On Bun, the first request ends it.
-    fn: () =>
+  // Deno does not read the requests before the stream has ended. On Bun, the first request ends it.
+  Deno.test(
+    `behind a stream, the ninth request with ${name} ends the connection`,
+    { ignore: !isNode },
+    () =>
       sendBehindStream(lines.join("\r\n").repeat(9), async (wire, route) => {
         await until(() => wire.isClosed && route.isCancelled, "the connection is closed");
       }),
-  });
+  );
 }
 
-Deno.test({
-  name: "a client that has a whole response sends a large request, although the stream of the response is open",
-  ignore: !isNode, // Other runtimes end the response when its stream closes.
-  async fn() {
-    let controller: ReadableStreamDefaultController | undefined;
-    let isCancelled = false;
-    const start = (each: ReadableStreamDefaultController) => {
-      controller = each;
-      controller.enqueue(new TextEncoder().encode("whole"));
-    };
-    const cancel = () => void (isCancelled = true);
-    const whole: Route = {
-      path: "/whole",
-      fetch: () => new Response(new ReadableStream({ start, cancel }), { headers: { "content-length": "5" } }),
-    };
-    await withServer(make({ routes: [echo, whole] }), async ({ port }) => {
-      const host = `host: 127.0.0.1:${port}`;
-      await using wire = new Wire(port);
-      wire.write("GET /whole HTTP/1.1", host, "", "");
-      await until(() => wire.received.endsWith("whole"), "the response has arrived");
-      const sent = "a".repeat(20_000);
-      wire.write("POST /echo HTTP/1.1", host, `content-length: ${sent.length}`, "connection: close", "", sent);
-      await until(() => wire.isClosed, "the next request has its response");
-      assertEquals([toSeen(wire.received).body, isCancelled], [sent, false]);
-      controller?.close();
-    });
-  },
+// Other runtimes end the response when its stream closes.
+Deno.test("a client that has a whole response sends a large request, although the stream of the response is open", {
+  ignore: !isNode,
+}, async () => {
+  let controller: ReadableStreamDefaultController | undefined;
+  let isCancelled = false;
+  const start = (each: ReadableStreamDefaultController) => {
+    controller = each;
+    controller.enqueue(new TextEncoder().encode("whole"));
+  };
+  const cancel = () => void (isCancelled = true);
+  const whole: Route = {
+    path: "/whole",
+    fetch: () => new Response(new ReadableStream({ start, cancel }), { headers: { "content-length": "5" } }),
+  };
+  await withServer(make({ routes: [echo, whole] }), async ({ port }) => {
+    const host = `host: 127.0.0.1:${port}`;
+    await using wire = new Wire(port);
+    wire.write("GET /whole HTTP/1.1", host, "", "");
+    await until(() => wire.received.endsWith("whole"), "the response has arrived");
+    const sent = "a".repeat(20_000);
+    wire.write("POST /echo HTTP/1.1", host, `content-length: ${sent.length}`, "connection: close", "", sent);
+    await until(() => wire.isClosed, "the next request has its response");
+    assertEquals([toSeen(wire.received).body, isCancelled], [sent, false]);
+    controller?.close();
+  });
 });
 
 Deno.test("a client that sends megabytes of requests behind a stream can disconnect", async () => {
@@ -616,10 +608,11 @@ Deno.test("a client that sends megabytes of requests behind a stream can disconn
   });
 });
 
-Deno.test({
-  name: "behind a stream, a request whose body may exceed the buffer ends the connection",
-  ignore: !isNode, // As above.
-  async fn() {
+// As above.
+Deno.test(
+  "behind a stream, a request whose body may exceed the buffer ends the connection",
+  { ignore: !isNode },
+  async () => {
     const head = ["POST /echo HTTP/1.1", "$"];
     for (const [length, body] of [["content-length: 3000000", "a"], ["transfer-encoding: chunked", "1\r\na\r\n"]]) {
       await sendBehindStream([...head, length, "", body].join("\r\n"), async (wire, route) => {
@@ -627,45 +620,41 @@ Deno.test({
       });
     }
   },
+);
+
+// On Bun, such a request ends the connection.
+Deno.test("requests that wait behind a stream get their responses in order when the stream has ended", {
+  ignore: isBun,
+}, async () => {
+  const toRequest = (body: string) => ["POST /echo HTTP/1.1", "$", `content-length: ${body.length}`, "", body];
+  const bodies = Array.from({ length: 8 }, (_, i) => `${i}`.repeat(2000));
+  await sendBehindStream(bodies.map((body) => toRequest(body).join("\r\n")).join(""), async (wire, route, port) => {
+    await fetchOthers(port);
+    route.end();
+    const find = () => [...wire.received.matchAll(/"body":"(\d+)"/g)].map(([, body]) => body);
+    await until(() => find().length === 8, "all responses have arrived");
+    assertEquals(find(), bodies);
+    // None waits any more, so eight further requests can wait.
+    wire.socket.write(["GET /echo HTTP/1.1", `host: 127.0.0.1:${port}`, "", ""].join("\r\n").repeat(9));
+    await until(() => wire.received.match(/HTTP\/1.1 200/g)?.length === 18, "all further responses have arrived");
+  });
 });
 
-Deno.test({
-  name: "requests that wait behind a stream get their responses in order when the stream has ended",
-  ignore: isBun, // On Bun, such a request ends the connection.
-  async fn() {
-    const toRequest = (body: string) => ["POST /echo HTTP/1.1", "$", `content-length: ${body.length}`, "", body];
-    const bodies = Array.from({ length: 8 }, (_, i) => `${i}`.repeat(2000));
-    await sendBehindStream(bodies.map((body) => toRequest(body).join("\r\n")).join(""), async (wire, route, port) => {
-      await fetchOthers(port);
-      route.end();
-      const find = () => [...wire.received.matchAll(/"body":"(\d+)"/g)].map(([, body]) => body);
-      await until(() => find().length === 8, "all responses have arrived");
-      assertEquals(find(), bodies);
-      // None waits any more, so eight further requests can wait.
-      wire.socket.write(["GET /echo HTTP/1.1", `host: 127.0.0.1:${port}`, "", ""].join("\r\n").repeat(9));
-      await until(() => wire.received.match(/HTTP\/1.1 200/g)?.length === 18, "all further responses have arrived");
-    });
-  },
-});
-
-Deno.test({
-  name: "a body that fails without a reason ends the connection",
-  ignore, // Bun sends a complete response.
-  fn: () => {
-    const broken: Route = {
-      path: "/broken",
-      fetch: () => {
-        let count = 0;
-        const pull = (controller: ReadableStreamDefaultController) =>
-          count++ ? controller.error() : controller.enqueue(new TextEncoder().encode("part"));
-        return new Response(new ReadableStream({ pull }));
-      },
-    };
-    return withServer(make({ routes: [broken] }), async ({ port }) => {
-      const answer = await exchange(port, "GET /broken HTTP/1.1", `host: 127.0.0.1:${port}`, "", "");
-      assertEquals([toStatus(answer), answer.includes("\r\n0\r\n")], [200, false]);
-    });
-  },
+// Bun sends a complete response.
+Deno.test("a body that fails without a reason ends the connection", { ignore }, () => {
+  const broken: Route = {
+    path: "/broken",
+    fetch: () => {
+      let count = 0;
+      const pull = (controller: ReadableStreamDefaultController) =>
+        count++ ? controller.error() : controller.enqueue(new TextEncoder().encode("part"));
+      return new Response(new ReadableStream({ pull }));
+    },
+  };
+  return withServer(make({ routes: [broken] }), async ({ port }) => {
+    const answer = await exchange(port, "GET /broken HTTP/1.1", `host: 127.0.0.1:${port}`, "", "");
+    assertEquals([toStatus(answer), answer.includes("\r\n0\r\n")], [200, false]);
+  });
 });
 
 Deno.test("a client that disconnects before its response cancels the call, with an AbortError", async () => {
@@ -695,56 +684,50 @@ Deno.test("a client that disconnects before its response cancels the call, with 
 });
 
 // On other runtimes, the runtime decides which connections it closes.
-Deno.test({
-  name: "a request that is on its way when the server stops listening gets a response, which closes the connection",
+Deno.test("a request that is on its way when the server stops listening gets a response, which closes the connection", {
   ignore: !isNode,
-  async fn() {
-    const server = make();
-    const served = await serve(server, { port: 0, signals: false });
-    const head = ["GET /echo HTTP/1.1", `host: 127.0.0.1:${served.port}`, "", ""];
-    await using wire = new Wire(served.port);
-    wire.write(...head);
-    await until(() => isWhole(wire.received), "the first response has arrived");
-    assertEquals([/connection: close/i.test(wire.received), wire.isClosed], [false, false]);
-    wire.received = "";
-    const closed = served.close();
-    await until(() => fetch(served.url).then((response) => response.body?.cancel(), () => true), "the server is deaf");
-    wire.write(...head);
-    await until(() => wire.isClosed, "the server closes the connection");
-    assertMatch(wire.received, /^HTTP\/1\.1 \d+ [^]*connection: close/i);
-    await closed;
-  },
+}, async () => {
+  const server = make();
+  const served = await serve(server, { port: 0, signals: false });
+  const head = ["GET /echo HTTP/1.1", `host: 127.0.0.1:${served.port}`, "", ""];
+  await using wire = new Wire(served.port);
+  wire.write(...head);
+  await until(() => isWhole(wire.received), "the first response has arrived");
+  assertEquals([/connection: close/i.test(wire.received), wire.isClosed], [false, false]);
+  wire.received = "";
+  const closed = served.close();
+  await until(() => fetch(served.url).then((response) => response.body?.cancel(), () => true), "the server is deaf");
+  wire.write(...head);
+  await until(() => wire.isClosed, "the server closes the connection");
+  assertMatch(wire.received, /^HTTP\/1\.1 \d+ [^]*connection: close/i);
+  await closed;
 });
 
-Deno.test({
-  name: "under load, the shutdown breaks no request",
-  ignore: !isNode,
-  async fn() {
-    const server = make();
-    const served = await serve(server, { port: 0, signals: false });
-    const head = ["GET /echo HTTP/1.1", `host: 127.0.0.1:${served.port}`, "", ""].join("\r\n");
-    const counts = { answered: 0, broken: 0 };
-    const wires = Array.from({ length: 24 }, () => new Wire(served.port));
-    const run = async (wire: Wire, at: number) => {
-      for (;;) {
-        // Fixed wait: clients that pause between requests have idle connections when the server stops.
-        if (at % 3) await new Promise((resolve) => setTimeout(resolve, at));
-        if (wire.isClosed) return;
-        wire.received = "";
-        wire.socket.write(head);
-        await until(() => wire.isClosed || isWhole(wire.received), "the response has arrived");
-        if (!isWhole(wire.received)) return counts.broken++;
-        counts.answered++;
-        if (/connection: close/i.test(wire.received)) return;
-      }
-    };
-    const runs = Promise.all(wires.map(run));
-    await until(() => counts.answered > 200, "the load is running");
-    await served.close();
-    await runs;
-    assertEquals(counts.broken, 0, `${counts.answered} answered`);
-    for (const wire of wires) await wire[Symbol.asyncDispose]();
-  },
+Deno.test("under load, the shutdown breaks no request", { ignore: !isNode }, async () => {
+  const server = make();
+  const served = await serve(server, { port: 0, signals: false });
+  const head = ["GET /echo HTTP/1.1", `host: 127.0.0.1:${served.port}`, "", ""].join("\r\n");
+  const counts = { answered: 0, broken: 0 };
+  const wires = Array.from({ length: 24 }, () => new Wire(served.port));
+  const run = async (wire: Wire, at: number) => {
+    for (;;) {
+      // Fixed wait: clients that pause between requests have idle connections when the server stops.
+      if (at % 3) await new Promise((resolve) => setTimeout(resolve, at));
+      if (wire.isClosed) return;
+      wire.received = "";
+      wire.socket.write(head);
+      await until(() => wire.isClosed || isWhole(wire.received), "the response has arrived");
+      if (!isWhole(wire.received)) return counts.broken++;
+      counts.answered++;
+      if (/connection: close/i.test(wire.received)) return;
+    }
+  };
+  const runs = Promise.all(wires.map(run));
+  await until(() => counts.answered > 200, "the load is running");
+  await served.close();
+  await runs;
+  assertEquals(counts.broken, 0, `${counts.answered} answered`);
+  for (const wire of wires) await wire[Symbol.asyncDispose]();
 });
 
 function isWhole(text: string): boolean {

@@ -90,3 +90,10 @@ function encodeName(name: string): string {
   if (/^[\x21-\x7e]+$/.test(name) && !name.startsWith("=?")) return name;
   return `=?base64?${new TextEncoder().encode(name).toBase64()}?=`;
 }
+
+/** Returns the status of a response, whose body is discarded. */
+export async function toStatus(response: Response | Promise<Response>): Promise<number> {
+  const { status, body } = await response;
+  await body?.cancel();
+  return status;
+}

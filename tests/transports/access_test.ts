@@ -8,7 +8,7 @@ import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/serv
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { sentence } from "../support/messages.ts";
-import { readReply, toRequest } from "../support/requests.ts";
+import { readReply, toRequest, toStatus } from "../support/requests.ts";
 
 const message = JSON.stringify({
   jsonrpc: "2.0",
@@ -375,9 +375,7 @@ Deno.test("a foreign host that is allowed for a remote caller is refused for a c
   await using server = createServer({ name: "gate", version: "1.0.0" });
   const visit = async (host: string, address: string) => {
     const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
-    const { status, body } = await server.fetch(request, deno(address));
-    await body?.cancel();
-    return status;
+    return await toStatus(server.fetch(request, deno(address)));
   };
   for (let i = 0; i < 2; i++) {
     assertEquals(await visit("mcp.example.com", "8.8.8.8"), 200);
@@ -575,9 +573,7 @@ const base = { name: "calc", version: "1.0.0" };
 /** Sends a call, and returns the status of the response. */
 async function send(server: Server, url: string, headers: Record<string, string> = {}): Promise<number> {
   const { host } = new URL(url);
-  const response = await server.fetch(new Request(url, toRequest("tools/call", { name: "add" }, { host, ...headers })));
-  await response.body?.cancel();
-  return response.status;
+  return await toStatus(server.fetch(new Request(url, toRequest("tools/call", { name: "add" }, { host, ...headers }))));
 }
 
 for (const [path, url] of [["/mcp", "/mcp"], ["/:tenant/mcp", "/ada/mcp"]] as const) {

@@ -6,7 +6,7 @@ import type { RefusedEvent } from "../../src/server/call/observer.ts";
 import { FIXED_LIMITS } from "../../src/server/capacity/fixed_limits.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { serveOld } from "../hostile/sse.ts";
-import { FULL, GUEST, type Headers, NARROW, Reading, request, type Site, VERSIONS, withSite } from "./session_site.ts";
+import { FULL, GUEST, type Headers, NARROW, PLACES, Reading, request, type Site, withSite } from "./session_site.ts";
 import { toReply } from "../support/requests.ts";
 import { toHello } from "../support/sessions.ts";
 
@@ -50,75 +50,71 @@ async function read(response: Response) {
   return { status: response.status, challenge: response.headers.get("www-authenticate"), error };
 }
 
-for (const version of VERSIONS) {
-  for (const instances of [1, 2]) {
-    const place = `${version}, ${instances === 1 ? "one instance" : "two instances"}`;
-
-    Deno.test(`a token without the scopes of a handler cannot answer the handler's questions (${place})`, async () => {
-      const refused: unknown[] = [];
-      const observer = {
-        refused: ({ status, reason, code }: RefusedEvent) => void refused.push([status, reason, code]),
-      };
-      const { answers, makeHandlers } = makeAsking();
-      await withSite({ version, instances, observer }, makeHandlers, async (site) => {
-        const messages = [
-          wire,
-          request(3, "prompts/get", { name: "letter" }),
-          request(4, "resources/read", { uri: "safe://7" }),
-        ];
-        for (const [index, message] of messages.entries()) {
-          const { stream, id } = await beginAsking(site, message);
-          const called = await read(await site.sendLast({ ...message, id: 50 }, NARROW));
-          assertEquals(called.status, 403);
-          refused.length = 0;
-          const failure = { jsonrpc: "2.0", id, error: { code: -1, message: "no" } };
-          for (const answer of [accept(id), failure]) {
-            const { status, challenge, error } = await read(await site.sendLast(answer, NARROW));
-            assertEquals({ status, challenge, error }, called);
-          }
-          assertEquals(refused, Array(2).fill([403, "scope", INSUFFICIENT_SCOPE]));
-          assertEquals(answers.length, index);
-          assertEquals((await read(await site.sendLast(accept(id), FULL))).status, 202);
-          await stream.until("it was accept");
+for (const { version, instances, place } of PLACES) {
+  Deno.test(`a token without the scopes of a handler cannot answer the handler's questions (${place})`, async () => {
+    const refused: unknown[] = [];
+    const observer = {
+      refused: ({ status, reason, code }: RefusedEvent) => void refused.push([status, reason, code]),
+    };
+    const { answers, makeHandlers } = makeAsking();
+    await withSite({ version, instances, observer }, makeHandlers, async (site) => {
+      const messages = [
+        wire,
+        request(3, "prompts/get", { name: "letter" }),
+        request(4, "resources/read", { uri: "safe://7" }),
+      ];
+      for (const [index, message] of messages.entries()) {
+        const { stream, id } = await beginAsking(site, message);
+        const called = await read(await site.sendLast({ ...message, id: 50 }, NARROW));
+        assertEquals(called.status, 403);
+        refused.length = 0;
+        const failure = { jsonrpc: "2.0", id, error: { code: -1, message: "no" } };
+        for (const answer of [accept(id), failure]) {
+          const { status, challenge, error } = await read(await site.sendLast(answer, NARROW));
+          assertEquals({ status, challenge, error }, called);
         }
-      });
-    });
-
-    Deno.test(`for a caller from whom a tool is hidden, its question does not exist (${place})`, async () => {
-      const refused: unknown[] = [];
-      const observer = {
-        refused: ({ status, reason, method }: RefusedEvent) => refused.push([status, reason, method]),
-      };
-      const { answers, makeHandlers } = makeAsking();
-      await withSite({ version, instances, observer }, makeHandlers, async (site) => {
-        const secret = request(2, "tools/call", { name: "secret", arguments: {} });
-        const { stream, id } = await beginAsking(site, secret);
-        const unknown = await read(await site.sendLast(accept("ask-1"), GUEST));
-        assertEquals(refused, []);
-        assertEquals(await read(await site.sendLast(accept(id), GUEST)), unknown);
-        assertEquals(unknown.status, 202);
-        assertEquals(refused, [[202, "params", "tools/call"]]);
-        await read(await site.sendLast(accept(id), FULL));
-        await stream.until("it was accept");
-        assertEquals(answers, ["accept"]);
-      });
-    });
-
-    Deno.test(`while a tool is disabled, nobody answers its questions (${place})`, async () => {
-      const { answers, makeHandlers } = makeAsking();
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const { stream, id } = await beginAsking(site, wire);
-        const { handlers } = site.last;
-        handlers.disable({ tool: "wire" });
+        assertEquals(refused, Array(2).fill([403, "scope", INSUFFICIENT_SCOPE]));
+        assertEquals(answers.length, index);
         assertEquals((await read(await site.sendLast(accept(id), FULL))).status, 202);
-        handlers.enable({ tool: "wire" });
-        // A second refusal would mean that the first response was remembered as forwarded.
-        await read(await site.sendLast(accept(id), FULL));
         await stream.until("it was accept");
-        assertEquals(answers, ["accept"]);
-      });
+      }
     });
-  }
+  });
+
+  Deno.test(`for a caller from whom a tool is hidden, its question does not exist (${place})`, async () => {
+    const refused: unknown[] = [];
+    const observer = {
+      refused: ({ status, reason, method }: RefusedEvent) => refused.push([status, reason, method]),
+    };
+    const { answers, makeHandlers } = makeAsking();
+    await withSite({ version, instances, observer }, makeHandlers, async (site) => {
+      const secret = request(2, "tools/call", { name: "secret", arguments: {} });
+      const { stream, id } = await beginAsking(site, secret);
+      const unknown = await read(await site.sendLast(accept("ask-1"), GUEST));
+      assertEquals(refused, []);
+      assertEquals(await read(await site.sendLast(accept(id), GUEST)), unknown);
+      assertEquals(unknown.status, 202);
+      assertEquals(refused, [[202, "params", "tools/call"]]);
+      await read(await site.sendLast(accept(id), FULL));
+      await stream.until("it was accept");
+      assertEquals(answers, ["accept"]);
+    });
+  });
+
+  Deno.test(`while a tool is disabled, nobody answers its questions (${place})`, async () => {
+    const { answers, makeHandlers } = makeAsking();
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const { stream, id } = await beginAsking(site, wire);
+      const { handlers } = site.last;
+      handlers.disable({ tool: "wire" });
+      assertEquals((await read(await site.sendLast(accept(id), FULL))).status, 202);
+      handlers.enable({ tool: "wire" });
+      // A second refusal would mean that the first response was remembered as forwarded.
+      await read(await site.sendLast(accept(id), FULL));
+      await stream.until("it was accept");
+      assertEquals(answers, ["accept"]);
+    });
+  });
 }
 
 Deno.test("an answer in a batch needs the rights too", async () => {

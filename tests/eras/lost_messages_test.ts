@@ -17,19 +17,9 @@ const form = z.object({ name: z.string() });
 const answer = { action: "accept", content: { name: "Ada" } };
 
 /** An instance of the server. */
-interface Instance {
-  readonly server: Server;
-  /** Posts a message in a session. */
-  post(session: string, message: object): Promise<Response>;
-  /** Begins a session. */
-  begin(): Promise<string>;
-  /** Calls the tool that asks a question. Returns the id of the question, and the result. */
-  ask(session: string): Promise<{ readonly id: string; readonly result: Promise<string> }>;
-  /** Opens the stream of a session. */
-  listen(session: string): Promise<Response>;
-}
+type Instance = ReturnType<typeof start>;
 
-function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance {
+function start(clock: FakeClock, options: Partial<ServerOptions> = {}) {
   const { pass } = gate();
   const ask = tool({
     name: "ask",
@@ -50,7 +40,8 @@ function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance
     server,
     post,
     begin: () => openSession(server, toHello({ capabilities: { elicitation: {} } })),
-    async ask(session) {
+    /** Calls the tool that asks a question. Returns the id of the question, and the result. */
+    async ask(session: string) {
       const { body } = await post(session, { id: 7, method: "tools/call", params: { name: "ask", arguments: {} } });
       const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
@@ -66,7 +57,8 @@ function start(clock: FakeClock, options: Partial<ServerOptions> = {}): Instance
       const id = await readTo(/"id":"(ask-[^"]*)"/);
       return { id, result: readTo(/"id":7,(.*)\n/) };
     },
-    listen: (session) => server.fetch(toSessionRequest(undefined, { "mcp-session-id": session })),
+    /** Opens the stream of a session. */
+    listen: (session: string) => server.fetch(toSessionRequest(undefined, { "mcp-session-id": session })),
   };
 }
 

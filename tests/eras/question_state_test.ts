@@ -1,6 +1,6 @@
 // The sealed state of a question: which caller and call can use it, and for how long.
 import { assertEquals } from "@std/assert";
-import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { closeAtEnd } from "../support/running.ts";
 import { testLimits } from "../support/limits.ts";
@@ -12,13 +12,9 @@ type Json = { readonly [key: string]: unknown };
 const accept = (content: Json = {}) => ({ action: "accept", content });
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 
-interface Held {
-  readonly server: Server;
-  readonly path: string;
-  readonly faults: unknown[];
-}
+type Held = ReturnType<typeof start>;
 
-function start(options: Partial<ServerOptions> = {}): Held {
+function start(options: Partial<ServerOptions> = {}) {
   const faults: unknown[] = [];
   const order = (name: string) =>
     tool({

@@ -11,13 +11,13 @@ import {
   type Headers,
   INSUFFICIENT_SCOPE,
   NARROW,
+  PLACES,
   Reading,
   request,
   type Site,
   toRefused,
   UNKNOWN_EVENT,
   untilFound,
-  VERSIONS,
   withSite,
 } from "./session_site.ts";
 
@@ -89,107 +89,103 @@ async function takes(site: Site, place: string, token: Headers, part: string): P
   await new Reading(response).until(part);
 }
 
-for (const version of VERSIONS) {
-  for (const instances of [1, 2]) {
-    const place = `${version}, ${instances === 1 ? "one instance" : "two instances"}`;
-
-    Deno.test(`a token without the rights to a resource gets nothing of a call that reads it (${place})`, async () => {
-      const { answers, makeHandlers } = makeReading();
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const cases: [object, Headers][] = [
-          [call(2, "vault://one"), NARROW],
-          [call(3, "safe://7"), NARROW],
-          [call(4, "note://one"), NARROW],
-          [request(5, "prompts/get", { name: "letter" }), NARROW],
-          [request(6, "resources/read", { uri: "note://one" }), NARROW],
-          [call(7, "drawer://1"), GUEST],
-          [call(8, "room://one"), GUEST],
-        ];
-        for (const [message, token] of cases) {
-          const before = answers.length;
-          const { id, place } = await ask(site, message);
-          await untilFound(site, place);
-          const isHidden = token === GUEST;
-          const answered = await site.sendLast(accept(id), token);
-          assertEquals([answered.status, answers.length], [isHidden ? 202 : 403, before]);
-          await answered.body?.cancel();
-          const check = async () => {
-            const refused = await toRefused(await site.resume(place, token));
-            if (isHidden) assertEquals(refused, await toRefused(await site.resume(UNKNOWN_EVENT, token)));
-            else assertEquals([refused.status, Object(refused.error).code], [403, INSUFFICIENT_SCOPE]);
-          };
-          await check();
-          assertEquals((await site.sendLast(accept(id), FULL)).status, 202);
-          await takes(site, place, FULL, "the secret");
-          await check();
-        }
-      });
-    });
-
-    Deno.test(`a token with the rights to the resources takes part in the call (${place})`, async () => {
-      const { makeHandlers } = makeReading();
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const { id, place } = await ask(site, call(2, "drawer://2"));
-        await untilFound(site, place);
-        assertEquals((await site.sendLast(accept(id), GUEST)).status, 202);
-        await takes(site, place, GUEST, "the secret");
-      });
-    });
-
-    Deno.test(`a token that has resumed a stream gets nothing after the handler reads a resource (${place})`, async () => {
-      const { pass, open } = gate();
-      const makeHandlers = () => [
-        tool({
-          name: "read",
-          run: async (_, ctx) => {
-            await ctx.progress(1);
-            await pass;
-            const [content] = await ctx.readResource("vault://one");
-            return "text" in content ? content.text : "";
-          },
-        }),
-        resource({ uri: "vault://one", name: "vault", scopes: ["pay"], read: () => "the secret" }),
+for (const { version, instances, place } of PLACES) {
+  Deno.test(`a token without the rights to a resource gets nothing of a call that reads it (${place})`, async () => {
+    const { answers, makeHandlers } = makeReading();
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const cases: [object, Headers][] = [
+        [call(2, "vault://one"), NARROW],
+        [call(3, "safe://7"), NARROW],
+        [call(4, "note://one"), NARROW],
+        [request(5, "prompts/get", { name: "letter" }), NARROW],
+        [request(6, "resources/read", { uri: "note://one" }), NARROW],
+        [call(7, "drawer://1"), GUEST],
+        [call(8, "room://one"), GUEST],
       ];
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const stream = await begin(site, request(2, "tools/call", { name: "read", arguments: {} }));
-        const { last } = stream;
-        await untilFound(site, last);
-        const narrow = new Reading(await site.resume(last, NARROW));
-        await turn(3);
-        open();
-        await until(() => narrow.isOver, "the stream of the other token ends");
-        await takes(site, last, FULL, "the secret");
-        assertEquals(narrow.text.includes("the secret"), false);
-        assertEquals((await toRefused(await site.resume(last, NARROW))).status, 403);
-      });
-    });
-
-    Deno.test(`after many reads, only the same caller takes part in the call (${place})`, async () => {
-      const { answers, makeHandlers } = makeManyReads();
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }));
+      for (const [message, token] of cases) {
+        const before = answers.length;
+        const { id, place } = await ask(site, message);
         await untilFound(site, place);
-        const other = { ...FULL, "x-scopes": "pay mail" };
-        const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, other));
-        assertEquals(await toRefused(await site.resume(place, other)), unknown);
-        await (await site.sendLast(accept(id), other)).body?.cancel();
-        assertEquals(answers, []);
-        assertEquals((await site.send(accept(id), FULL)).status, 202);
+        const isHidden = token === GUEST;
+        const answered = await site.sendLast(accept(id), token);
+        assertEquals([answered.status, answers.length], [isHidden ? 202 : 403, before]);
+        await answered.body?.cancel();
+        const check = async () => {
+          const refused = await toRefused(await site.resume(place, token));
+          if (isHidden) assertEquals(refused, await toRefused(await site.resume(UNKNOWN_EVENT, token)));
+          else assertEquals([refused.status, Object(refused.error).code], [403, INSUFFICIENT_SCOPE]);
+        };
+        await check();
+        assertEquals((await site.sendLast(accept(id), FULL)).status, 202);
         await takes(site, place, FULL, "the secret");
-      });
+        await check();
+      }
     });
+  });
 
-    Deno.test(`after many reads of a caller that cannot be compared, no caller takes part in the call (${place})`, async () => {
-      const { answers, makeHandlers } = makeManyReads();
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const asking = { ...FULL, "x-odd": "yes" };
-        const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }), asking);
-        for (const other of [asking, FULL, { ...GUEST, "x-odd": "yes" }]) {
-          assertEquals((await toRefused(await site.resume(place, other))).status, 400);
-          await (await site.sendLast(accept(id), other)).body?.cancel();
-        }
-        assertEquals(answers, []);
-      });
+  Deno.test(`a token with the rights to the resources takes part in the call (${place})`, async () => {
+    const { makeHandlers } = makeReading();
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const { id, place } = await ask(site, call(2, "drawer://2"));
+      await untilFound(site, place);
+      assertEquals((await site.sendLast(accept(id), GUEST)).status, 202);
+      await takes(site, place, GUEST, "the secret");
     });
-  }
+  });
+
+  Deno.test(`a token that has resumed a stream gets nothing after the handler reads a resource (${place})`, async () => {
+    const { pass, open } = gate();
+    const makeHandlers = () => [
+      tool({
+        name: "read",
+        run: async (_, ctx) => {
+          await ctx.progress(1);
+          await pass;
+          const [content] = await ctx.readResource("vault://one");
+          return "text" in content ? content.text : "";
+        },
+      }),
+      resource({ uri: "vault://one", name: "vault", scopes: ["pay"], read: () => "the secret" }),
+    ];
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const stream = await begin(site, request(2, "tools/call", { name: "read", arguments: {} }));
+      const { last } = stream;
+      await untilFound(site, last);
+      const narrow = new Reading(await site.resume(last, NARROW));
+      await turn(3);
+      open();
+      await until(() => narrow.isOver, "the stream of the other token ends");
+      await takes(site, last, FULL, "the secret");
+      assertEquals(narrow.text.includes("the secret"), false);
+      assertEquals((await toRefused(await site.resume(last, NARROW))).status, 403);
+    });
+  });
+
+  Deno.test(`after many reads, only the same caller takes part in the call (${place})`, async () => {
+    const { answers, makeHandlers } = makeManyReads();
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }));
+      await untilFound(site, place);
+      const other = { ...FULL, "x-scopes": "pay mail" };
+      const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, other));
+      assertEquals(await toRefused(await site.resume(place, other)), unknown);
+      await (await site.sendLast(accept(id), other)).body?.cancel();
+      assertEquals(answers, []);
+      assertEquals((await site.send(accept(id), FULL)).status, 202);
+      await takes(site, place, FULL, "the secret");
+    });
+  });
+
+  Deno.test(`after many reads of a caller that cannot be compared, no caller takes part in the call (${place})`, async () => {
+    const { answers, makeHandlers } = makeManyReads();
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const asking = { ...FULL, "x-odd": "yes" };
+      const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }), asking);
+      for (const other of [asking, FULL, { ...GUEST, "x-odd": "yes" }]) {
+        assertEquals((await toRefused(await site.resume(place, other))).status, 400);
+        await (await site.sendLast(accept(id), other)).body?.cancel();
+      }
+      assertEquals(answers, []);
+    });
+  });
 }

@@ -14,6 +14,7 @@ import {
   INSUFFICIENT_SCOPE,
   NARROW,
   pay,
+  PLACES,
   Reading,
   request,
   type Site,
@@ -43,151 +44,148 @@ function makePaying(pass: Promise<void>) {
   return tool({ name: "pay", scopes: ["pay"], run: async (_, ctx) => (await ctx.progress(1), await pass, "paid") });
 }
 
-for (const version of VERSIONS) {
-  for (const instances of [1, 2]) {
-    const setting = { version, instances };
-    const place = `${version}, ${instances === 1 ? "one instance" : "two instances"}`;
+for (const { version, instances, place } of PLACES) {
+  const setting = { version, instances };
 
-    Deno.test(`a token without the scopes of a tool cannot resume the tool's stream (${place})`, async () => {
-      const { pass, open } = gate();
-      const makeHandlers = () => [makePaying(pass)];
-      await withSite(setting, makeHandlers, async (site) => {
-        const stream = await begin(site, pay);
+  Deno.test(`a token without the scopes of a tool cannot resume the tool's stream (${place})`, async () => {
+    const { pass, open } = gate();
+    const makeHandlers = () => [makePaying(pass)];
+    await withSite(setting, makeHandlers, async (site) => {
+      const stream = await begin(site, pay);
+      const { last } = stream;
+      await untilFound(site, last);
+      const called = await toRefused(await site.send({ ...pay, id: 9 }, NARROW));
+      assertEquals(called.status, 403);
+      assertStringIncludes(called.challenge ?? "", "insufficient_scope");
+      const expected = { code: INSUFFICIENT_SCOPE, data: { scopes: ["pay"] } };
+      const check = async () => {
+        const refused = await toRefused(await site.resume(last, NARROW));
+        assertEquals({ ...refused, error: undefined }, { ...called, error: undefined });
+        const { code, data } = Object(refused.error);
+        assertEquals({ code, data }, expected);
+      };
+      await check();
+      open();
+      await resumes(site, last, `"text":"paid"`);
+      await check();
+    });
+  });
+
+  Deno.test(`a caller from whom a tool is hidden cannot resume the tool's stream (${place})`, async () => {
+    const { pass, open } = gate();
+    const run = async (_: unknown, ctx: Context) => (await ctx.progress(1), await pass, "paid");
+    const makeHandlers = () => [
+      tool({ name: "pay", allow: ({ principal }) => principal?.staff === true, run }),
+      tool({
+        name: "vary",
+        async forCaller({ principal }) {
+          await Promise.resolve();
+          if (principal?.staff !== true) throw new Error("not for guests");
+          return {};
+        },
+        run,
+      }),
+    ];
+    await withSite(setting, makeHandlers, async (site) => {
+      for (const [id, name] of ["pay", "vary"].entries()) {
+        const stream = await begin(site, request(id + 2, "tools/call", { name, arguments: {} }));
         const { last } = stream;
         await untilFound(site, last);
-        const called = await toRefused(await site.send({ ...pay, id: 9 }, NARROW));
-        assertEquals(called.status, 403);
-        assertStringIncludes(called.challenge ?? "", "insufficient_scope");
-        const expected = { code: INSUFFICIENT_SCOPE, data: { scopes: ["pay"] } };
-        const check = async () => {
-          const refused = await toRefused(await site.resume(last, NARROW));
-          assertEquals({ ...refused, error: undefined }, { ...called, error: undefined });
-          const { code, data } = Object(refused.error);
-          assertEquals({ code, data }, expected);
-        };
-        await check();
+        await refuses(site, last, GUEST);
+        if (name !== "vary") continue;
         open();
         await resumes(site, last, `"text":"paid"`);
-        await check();
-      });
+        await refuses(site, last, GUEST);
+      }
     });
+  });
 
-    Deno.test(`a caller from whom a tool is hidden cannot resume the tool's stream (${place})`, async () => {
-      const { pass, open } = gate();
-      const run = async (_: unknown, ctx: Context) => (await ctx.progress(1), await pass, "paid");
-      const makeHandlers = () => [
-        tool({ name: "pay", allow: ({ principal }) => principal?.staff === true, run }),
-        tool({
-          name: "vary",
-          async forCaller({ principal }) {
-            await Promise.resolve();
-            if (principal?.staff !== true) throw new Error("not for guests");
-            return {};
-          },
-          run,
-        }),
-      ];
-      await withSite(setting, makeHandlers, async (site) => {
-        for (const [id, name] of ["pay", "vary"].entries()) {
-          const stream = await begin(site, request(id + 2, "tools/call", { name, arguments: {} }));
-          const { last } = stream;
-          await untilFound(site, last);
-          await refuses(site, last, GUEST);
-          if (name !== "vary") continue;
-          open();
-          await resumes(site, last, `"text":"paid"`);
-          await refuses(site, last, GUEST);
-        }
-      });
+  Deno.test(`while a tool is disabled or removed, nobody resumes its streams (${place})`, async () => {
+    const { pass, open } = gate();
+    const makeHandlers = () => [
+      tool({ name: "pay", run: async (_, ctx) => (await ctx.progress(1), await pass, "paid") }),
+      tool({ name: "other", run: () => "" }),
+    ];
+    await withSite(setting, makeHandlers, async (site) => {
+      const { last } = await begin(site, pay);
+      await untilFound(site, last);
+      const { handlers } = site.last;
+      handlers.disable({ tool: "pay" });
+      await refuses(site, last, FULL);
+      handlers.enable({ tool: "pay" });
+      await untilFound(site, last);
+      const removed = handlers.get("tool", "pay");
+      handlers.remove(removed);
+      await refuses(site, last, FULL);
+      open();
+      if (removed) handlers.add(removed);
+      await resumes(site, last, `"text":"paid"`);
     });
+  });
 
-    Deno.test(`while a tool is disabled or removed, nobody resumes its streams (${place})`, async () => {
-      const { pass, open } = gate();
-      const makeHandlers = () => [
-        tool({ name: "pay", run: async (_, ctx) => (await ctx.progress(1), await pass, "paid") }),
-        tool({ name: "other", run: () => "" }),
-      ];
-      await withSite(setting, makeHandlers, async (site) => {
-        const { last } = await begin(site, pay);
+  Deno.test(`a stream of a prompt, a resource or a completion needs the rights too (${place})`, async () => {
+    const { pass, open } = gate();
+    const wait = async (ctx: Context) => {
+      await ctx.progress(1);
+      await pass;
+      return "paid";
+    };
+    const makeHandlers = () => [
+      prompt({
+        name: "letter",
+        scopes: ["pay"],
+        input: z.object({ to: z.string().optional() }),
+        complete: { to: async (_value, _others, ctx) => [await wait(ctx)] },
+        run: (_, ctx) => wait(ctx),
+      }),
+      resource({ uri: "bill://{id}", name: "bill", scopes: ["pay"], read: (_, ctx) => wait(ctx) }),
+    ];
+    const messages = [
+      request(2, "prompts/get", { name: "letter" }),
+      request(3, "resources/read", { uri: "bill://1" }),
+      request(4, "completion/complete", {
+        ref: { type: "ref/prompt", name: "letter" },
+        argument: { name: "to", value: "" },
+      }),
+    ];
+    await withSite(setting, makeHandlers, async (site) => {
+      for (const message of messages) {
+        const { last } = await begin(site, message);
         await untilFound(site, last);
-        const { handlers } = site.last;
-        handlers.disable({ tool: "pay" });
-        await refuses(site, last, FULL);
-        handlers.enable({ tool: "pay" });
-        await untilFound(site, last);
-        const removed = handlers.get("tool", "pay");
-        handlers.remove(removed);
-        await refuses(site, last, FULL);
+        const { status, error } = await toRefused(await site.resume(last, NARROW));
+        assertEquals([status, Object(error).code], [403, INSUFFICIENT_SCOPE], message.method);
+        if (message !== messages.at(-1)) continue;
         open();
-        if (removed) handlers.add(removed);
-        await resumes(site, last, `"text":"paid"`);
-      });
+        await resumes(site, last, "paid");
+      }
     });
+  });
 
-    Deno.test(`a stream of a prompt, a resource or a completion needs the rights too (${place})`, async () => {
-      const { pass, open } = gate();
-      const wait = async (ctx: Context) => {
-        await ctx.progress(1);
-        await pass;
-        return "paid";
-      };
-      const makeHandlers = () => [
-        prompt({
-          name: "letter",
-          scopes: ["pay"],
-          input: z.object({ to: z.string().optional() }),
-          complete: { to: async (_value, _others, ctx) => [await wait(ctx)] },
-          run: (_, ctx) => wait(ctx),
-        }),
-        resource({ uri: "bill://{id}", name: "bill", scopes: ["pay"], read: (_, ctx) => wait(ctx) }),
-      ];
-      const messages = [
-        request(2, "prompts/get", { name: "letter" }),
-        request(3, "resources/read", { uri: "bill://1" }),
-        request(4, "completion/complete", {
-          ref: { type: "ref/prompt", name: "letter" },
-          argument: { name: "to", value: "" },
-        }),
-      ];
-      await withSite(setting, makeHandlers, async (site) => {
-        for (const message of messages) {
-          const { last } = await begin(site, message);
-          await untilFound(site, last);
-          const { status, error } = await toRefused(await site.resume(last, NARROW));
-          assertEquals([status, Object(error).code], [403, INSUFFICIENT_SCOPE], message.method);
-          if (message !== messages.at(-1)) continue;
-          open();
-          await resumes(site, last, "paid");
-        }
-      });
+  Deno.test(`a refused token does not close the connection of a stream's reader (${place})`, async () => {
+    const { pass, open } = gate();
+    const makeHandlers = () => [makePaying(pass)];
+    await withSite(setting, makeHandlers, async (site) => {
+      const { last } = await begin(site, pay);
+      await untilFound(site, last);
+      const reader = new Reading(await site.resume(last, FULL));
+      assertEquals((await toRefused(await site.resume(last, NARROW))).status, 403);
+      open();
+      await reader.until(`"text":"paid"`);
     });
+  });
 
-    Deno.test(`a refused token does not close the connection of a stream's reader (${place})`, async () => {
-      const { pass, open } = gate();
-      const makeHandlers = () => [makePaying(pass)];
-      await withSite(setting, makeHandlers, async (site) => {
-        const { last } = await begin(site, pay);
-        await untilFound(site, last);
-        const reader = new Reading(await site.resume(last, FULL));
-        assertEquals((await toRefused(await site.resume(last, NARROW))).status, 403);
-        open();
-        await reader.until(`"text":"paid"`);
-      });
+  Deno.test(`a standalone stream is resumed with any token of the principal (${place})`, async () => {
+    const makeHandlers = () => [tool({ name: "pay", scopes: ["pay"], run: () => "" })];
+    await withSite(setting, makeHandlers, async (site) => {
+      const opened = new Reading(await site.open(FULL));
+      await until(() => opened.isOver || site.first.stats().streams > 0, "the stream is open");
+      site.first.listChanged("tools");
+      await opened.until("list_changed");
+      await until(async () => {
+        return await toStatus(site.resume(opened.last, NARROW)) === 200;
+      }, "the stream is resumed");
     });
-
-    Deno.test(`a standalone stream is resumed with any token of the principal (${place})`, async () => {
-      const makeHandlers = () => [tool({ name: "pay", scopes: ["pay"], run: () => "" })];
-      await withSite(setting, makeHandlers, async (site) => {
-        const opened = new Reading(await site.open(FULL));
-        await until(() => opened.isOver || site.first.stats().streams > 0, "the stream is open");
-        site.first.listChanged("tools");
-        await opened.until("list_changed");
-        await until(async () => {
-          return await toStatus(site.resume(opened.last, NARROW)) === 200;
-        }, "the stream is resumed");
-      });
-    });
-  }
+  });
 }
 
 Deno.test("a stream that ends while the rights are checked is resumed, and the observer gets refusals", async () => {
@@ -313,74 +311,70 @@ async function untilTaken(site: Site, place: string): Promise<void> {
   await untilFound(site, place);
 }
 
-for (const version of VERSIONS) {
-  for (const instances of [1, 2]) {
-    const place = `${version}, ${instances === 1 ? "one instance" : "two instances"}`;
-
-    Deno.test(`a token that is not the caller of a guarded call gets nothing of its stream (${place})`, async () => {
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, NARROW));
-        const messages = [
-          call(2, "person"),
-          call(3, "wrapped"),
-          call(4, "staff_person"),
-          request(5, "prompts/get", { name: "letter" }),
-          request(6, "resources/read", { uri: "salary://ada" }),
-          call(7, "read"),
-        ];
-        for (const message of messages) {
-          const first = findFirst(await begin(site, message));
-          await untilTaken(site, first);
-          for (const token of [NARROW, GUEST]) {
-            assertEquals(await toRefused(await site.resume(first, token)), unknown, JSON.stringify(message));
-          }
-          await new Reading(await site.resume(first, FULL)).until("salary 9");
-        }
-      });
-    });
-
-    Deno.test(`a token that has resumed a stream gets nothing after the guards have begun (${place})`, async () => {
-      const { pass, open } = gate();
-      const makeSlow = () => [
-        resource({ uri: "salary://ada", name: "salary", use: [hide], read: () => "salary 9" }),
-        tool({
-          name: "read",
-          async run(_, ctx) {
-            await ctx.progress(1);
-            await pass;
-            const [content] = await ctx.readResource("salary://ada");
-            return "text" in content ? content.text : "";
-          },
-        }),
+for (const { version, instances, place } of PLACES) {
+  Deno.test(`a token that is not the caller of a guarded call gets nothing of its stream (${place})`, async () => {
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, NARROW));
+      const messages = [
+        call(2, "person"),
+        call(3, "wrapped"),
+        call(4, "staff_person"),
+        request(5, "prompts/get", { name: "letter" }),
+        request(6, "resources/read", { uri: "salary://ada" }),
+        call(7, "read"),
       ];
-      await withSite({ version, instances }, makeSlow, async (site) => {
-        const { last } = await begin(site, call(2, "read"));
-        await untilTaken(site, last);
-        const narrow = new Reading(await site.resume(last, NARROW));
-        await turn(3);
-        open();
-        await until(() => narrow.isOver, "the stream of the other token ends");
-        await new Reading(await site.resume(last, FULL)).until("salary 9");
-        assertEquals(narrow.text.includes("salary 9"), false);
-      });
+      for (const message of messages) {
+        const first = findFirst(await begin(site, message));
+        await untilTaken(site, first);
+        for (const token of [NARROW, GUEST]) {
+          assertEquals(await toRefused(await site.resume(first, token)), unknown, JSON.stringify(message));
+        }
+        await new Reading(await site.resume(first, FULL)).until("salary 9");
+      }
     });
+  });
 
-    Deno.test(`a renewed token of the caller resumes the stream of a guarded call (${place})`, async () => {
-      const token = { ...FULL, "x-jti": "one" };
-      await withSite({ version, instances }, makeHandlers, async (site) => {
-        const stream = new Reading(await site.send(call(2, "person"), token));
-        await stream.until(`"progress":1`);
-        const first = findFirst(stream);
-        const renewed = { ...token, "x-jti": "two" };
-        await (await site.sendLast(request(90, "ping", {}), renewed)).text();
-        await until(async () => {
-          const response = await site.resume(first, renewed);
-          if (response.status === 200) return await new Reading(response).until("salary 9");
-          await response.body?.cancel();
-        }, "the stream continues");
-      });
+  Deno.test(`a token that has resumed a stream gets nothing after the guards have begun (${place})`, async () => {
+    const { pass, open } = gate();
+    const makeSlow = () => [
+      resource({ uri: "salary://ada", name: "salary", use: [hide], read: () => "salary 9" }),
+      tool({
+        name: "read",
+        async run(_, ctx) {
+          await ctx.progress(1);
+          await pass;
+          const [content] = await ctx.readResource("salary://ada");
+          return "text" in content ? content.text : "";
+        },
+      }),
+    ];
+    await withSite({ version, instances }, makeSlow, async (site) => {
+      const { last } = await begin(site, call(2, "read"));
+      await untilTaken(site, last);
+      const narrow = new Reading(await site.resume(last, NARROW));
+      await turn(3);
+      open();
+      await until(() => narrow.isOver, "the stream of the other token ends");
+      await new Reading(await site.resume(last, FULL)).until("salary 9");
+      assertEquals(narrow.text.includes("salary 9"), false);
     });
-  }
+  });
+
+  Deno.test(`a renewed token of the caller resumes the stream of a guarded call (${place})`, async () => {
+    const token = { ...FULL, "x-jti": "one" };
+    await withSite({ version, instances }, makeHandlers, async (site) => {
+      const stream = new Reading(await site.send(call(2, "person"), token));
+      await stream.until(`"progress":1`);
+      const first = findFirst(stream);
+      const renewed = { ...token, "x-jti": "two" };
+      await (await site.sendLast(request(90, "ping", {}), renewed)).text();
+      await until(async () => {
+        const response = await site.resume(first, renewed);
+        if (response.status === 200) return await new Reading(response).until("salary 9");
+        await response.body?.cancel();
+      }, "the stream continues");
+    });
+  });
 }
 
 for (const version of VERSIONS) {

@@ -11,6 +11,15 @@ import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 /** The revisions with sessions over HTTP. */
 export const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
+
+/** The revisions, each on one and on two instances. `place` tells them apart in the names of tests. */
+export const PLACES = VERSIONS.flatMap((version) =>
+  [1, 2].map((instances) => ({
+    version,
+    instances,
+    place: `${version}, ${instances === 1 ? "one instance" : "two instances"}`,
+  }))
+);
 export const INSUFFICIENT_SCOPE = -31_403;
 
 /** A valid event id of no stream. */

@@ -1,7 +1,7 @@
 // Sessions on the server: when they end, in which processes they are valid, and how they are isolated. Each test runs
 // in the memory of one process, and with a store.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { closeAtEnd } from "../support/running.ts";
@@ -15,13 +15,10 @@ type Headers = Readonly<Record<string, string>>;
 
 const SECRET = "a secret of at least thirty-two characters";
 
-interface Held {
-  readonly server: Server;
-  /** The calls of the tools, in order. */
-  readonly log: string[];
-}
+type Held = ReturnType<typeof startServer>;
 
-function startServer(options: Partial<ServerOptions> = {}): Held {
+function startServer(options: Partial<ServerOptions> = {}) {
+  /** The calls of the tools, in order. */
   const log: string[] = [];
   const hold = tool({
     name: "hold",

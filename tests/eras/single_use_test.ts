@@ -1,7 +1,7 @@
 // An answer with `singleUse` is accepted once, however many times its request is sent, and to whichever instances.
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { Sealer } from "../../src/server/call/sealer.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
@@ -19,14 +19,8 @@ const SECRET = "a secret of at least thirty-two characters";
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 const accepted = { action: "accept", content: { ok: true } };
 
-interface Shop {
-  readonly server: Pick<Server, "fetch" | "close">;
-  readonly path: string;
+function open(options: Partial<ServerOptions> = {}, path = "/mcp") {
   /** The payments so far. */
-  readonly paid: string[];
-}
-
-function open(options: Partial<ServerOptions> = {}, path = "/mcp"): Shop {
   const paid: string[] = [];
   const pay = tool({
     name: "pay",

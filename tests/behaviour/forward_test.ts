@@ -9,6 +9,7 @@ import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import type { Layer } from "../../src/layers/layers.ts";
 import { behaviour, raise, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd, stackAtEnd } from "../support/running.ts";
 
 const form = { type: "object", properties: { value: { type: "string" } }, required: ["value"] };
 const ANSWERS = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
@@ -55,10 +56,9 @@ function createForwarding(upstream: Client, names: readonly string[]): Pick<Serv
   return { handlers: [...names.map(forward), twice] };
 }
 
-async function open(stack: AsyncDisposableStack, runs = { count: 0 }): Promise<Client> {
+async function open(runs = { count: 0 }): Promise<Client> {
   const server = createUpstream(runs);
-  stack.defer(() => server.close());
-  return stack.use(await connect(server, { era: "modern", capabilities: ANSWERS }));
+  return stackAtEnd().use(await connect(closeAtEnd(server), { era: "modern", capabilities: ANSWERS }));
 }
 
 const roots = [{ uri: "file:///home" }];
@@ -66,10 +66,9 @@ const roots = [{ uri: "file:///home" }];
 behaviour(
   "questions from the upstream server reach the client, and the answers are returned to the upstream server",
   async (join) => {
-    await using stack = new AsyncDisposableStack();
     const runs = { count: 0 };
     const asked: string[] = [];
-    const { client } = await join(createForwarding(await open(stack, runs), ["book", "plain"]), {
+    const { client } = await join(createForwarding(await open(runs), ["book", "plain"]), {
       roots,
       onElicit({ message }) {
         asked.push(message);
@@ -86,9 +85,8 @@ behaviour(
 );
 
 behaviour("a handler can forward several requests that cause the same questions", async (join) => {
-  await using stack = new AsyncDisposableStack();
   let count = 0;
-  const { client } = await join(createForwarding(await open(stack), []), {
+  const { client } = await join(createForwarding(await open(), []), {
     roots,
     onElicit: ({ message }) => ({ action: "accept", content: { value: `${message}${++count}` } }),
   });
@@ -96,15 +94,13 @@ behaviour("a handler can forward several requests that cause the same questions"
 });
 
 behaviour("forward throws the upstream server's error", async (join) => {
-  await using stack = new AsyncDisposableStack();
-  const { client } = await join(createForwarding(await open(stack), ["refuse"]));
+  const { client } = await join(createForwarding(await open(), ["refuse"]));
   const error = await assertRejects(() => client.callTool("refuse"), McpError, "Sign in first");
   assertEquals([error.code, error.data], [-31_401, { realm: "archive" }]);
 });
 
 behaviour("a question that the client cannot answer is refused before it is sent", async (join, { era }) => {
-  await using stack = new AsyncDisposableStack();
-  const { client } = await join(createForwarding(await open(stack), ["book"]), { roots });
+  const { client } = await join(createForwarding(await open(), ["book"]), { roots });
   if (era === "legacy") {
     const result = await client.callTool("book");
     assertEquals([result.isError, textOf(result)], [true, sentence("elicitation")]);
@@ -433,11 +429,9 @@ const CODE = -31_401;
 const DATA = { realm: "archive" };
 const SECRET = "Cannot open the archive: token-of-ada has expired";
 
-function createFailing(stack: AsyncDisposableStack): Server {
-  const fails = () => raise(new McpError(CODE, SECRET, DATA));
-  const server = createServer({ name: "upstream", version: "1.0.0", handlers: [tool({ name: "open", run: fails })] });
-  stack.defer(() => server.close());
-  return server;
+function createFailing(): Server {
+  const open = tool({ name: "open", run: () => raise(new McpError(CODE, SECRET, DATA)) });
+  return closeAtEnd(createServer({ name: "upstream", version: "1.0.0", handlers: [open] }));
 }
 
 /** Creates a handler of each kind that calls the upstream server and passes its error to `handle`. */
@@ -456,8 +450,7 @@ function createHandlers(upstream: Server, handle: (error: unknown) => never) {
 const passOn = (error: unknown): never => raise(error instanceof McpError ? error.asOwn() : error);
 
 behaviour("an upstream error that a handler does not catch becomes an internal error with an id", async (connectTo) => {
-  await using stack = new AsyncDisposableStack();
-  const upstream = createFailing(stack);
+  const upstream = createFailing();
   const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, raise) });
   const result = await client.callTool("open");
   const [fault] = takeFaults();
@@ -472,8 +465,7 @@ behaviour("an upstream error that a handler does not catch becomes an internal e
 });
 
 behaviour("a handler can throw an upstream error as its own error", async (connectTo) => {
-  await using stack = new AsyncDisposableStack();
-  const upstream = createFailing(stack);
+  const upstream = createFailing();
   const { client } = await connectTo({ handlers: createHandlers(upstream, passOn) });
   const calls = [
     () => client.callTool("open"),
@@ -488,7 +480,7 @@ behaviour("a handler can throw an upstream error as its own error", async (conne
 
 Deno.test("in production, the client does not get the message of an upstream error", async () => {
   await using stack = new AsyncDisposableStack();
-  const upstream = createFailing(stack);
+  const upstream = createFailing();
   const server = createServer({
     name: "proxy",
     version: "1.0.0",

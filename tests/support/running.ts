@@ -39,6 +39,13 @@ export function closeAtEnd<S extends { close(): Promise<void> }>(server: S): S {
   return server;
 }
 
+/** Returns a stack that is disposed at the end of the running test. */
+export function stackAtEnd(): AsyncDisposableStack {
+  const stack = new AsyncDisposableStack();
+  closeAtEnd({ close: () => stack.disposeAsync() });
+  return stack;
+}
+
 /** Returns the tests that have been registered so far. */
 export function listRegistered(): readonly Pick<RunningTest, "file" | "name">[] {
   return state.registered;

@@ -10,6 +10,7 @@ import { serve } from "../peers/runtime.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
+import { stackAtEnd } from "../support/running.ts";
 import { toHello } from "../support/sessions.ts";
 
 const initialize = toHello();
@@ -91,7 +92,8 @@ class Client {
   }
 }
 
-function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}, paths?: WebSocketOptions) {
+function setUp(options: Partial<ServerOptions> = {}, paths?: WebSocketOptions) {
+  const stack = stackAtEnd();
   const server = createServer({ name: "sockets", version: "1.0.0", ...options });
   const service = webSocket(server, paths);
   const { host } = stack.use(serve(service));
@@ -102,8 +104,7 @@ function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}
 }
 
 Deno.test("clients of every revision can use a WebSocket", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { handlers: [tool({ name: "hello", run: () => "hello" })] });
+  const { join } = setUp({ handlers: [tool({ name: "hello", run: () => "hello" })] });
   const old = join();
   assert(await old.opened);
   old.send(initialize);
@@ -123,8 +124,7 @@ Deno.test("clients of every revision can use a WebSocket", async () => {
 });
 
 Deno.test("the subprotocol is returned to clients that request it", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack);
+  const { join } = setUp();
   for (const [protocols, protocol] of [[[], ""], [["mcp"], "mcp"], [["other", "mcp"], "mcp"]] as const) {
     const client = join({ protocols: [...protocols] });
     assert(await client.opened);
@@ -133,8 +133,7 @@ Deno.test("the subprotocol is returned to clients that request it", async () => 
 });
 
 Deno.test("WebSockets are opened only at their path, and requests to other paths go to the server", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join, host } = setUp(stack, {}, { path: "/socket" });
+  const { join, host } = setUp({}, { path: "/socket" });
   assertEquals(await join().opened, false);
   assertEquals(await join({}, "/socket").opened, true);
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -144,8 +143,7 @@ Deno.test("WebSockets are opened only at their path, and requests to other paths
 });
 
 Deno.test("a page of another origin cannot open a WebSocket", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join, host } = setUp(stack);
+  const { join, host } = setUp();
   assertEquals(await join({ headers: { origin: "https://evil.example" } }).opened, false);
   assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
 });
@@ -163,8 +161,7 @@ Deno.test("a page that is allowed to call without credentials cannot open a WebS
     [{ cors: { origins: "*" }, origins: [page] }, true],
   ];
   for (const [options, opens] of rows) {
-    await using stack = new AsyncDisposableStack();
-    const { join, host } = setUp(stack, options);
+    const { join, host } = setUp(options);
     assertEquals(await join({ headers: { origin: page } }).opened, opens, JSON.stringify(options));
     assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
   }
@@ -223,8 +220,7 @@ Deno.test("a WebSocket that another function has upgraded is closed, whatever it
 });
 
 Deno.test("a frame that is not text, or that is too long, closes the WebSocket", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
+  const { join } = setUp({ limits: { request: { lineBytes: 1000 } } });
   const client = join();
   assert(await client.opened);
   client.socket.send("x".repeat(1001));
@@ -238,9 +234,8 @@ Deno.test("a frame that is not text, or that is too long, closes the WebSocket",
 });
 
 Deno.test("when a client disconnects, its calls are cancelled", async () => {
-  await using stack = new AsyncDisposableStack();
   const gate = createGate();
-  const { join } = setUp(stack, { handlers: [gate.handler] });
+  const { join } = setUp({ handlers: [gate.handler] });
   const client = join();
   assert(await client.opened);
   client.send(initialize);
@@ -252,12 +247,11 @@ Deno.test("when a client disconnects, its calls are cancelled", async () => {
 });
 
 Deno.test("messages that arrive too fast are queued in order, up to a limit", async () => {
-  await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
   // The queue has room for two messages. If the server read messages before there is room, it would refuse most of
   // them.
-  const { join } = setUp(stack, {
+  const { join } = setUp({
     handlers: [gate.handler, now],
     limits: testLimits({ calls: { runningPerClient: 1, waiting: 2 } }),
   });
@@ -276,9 +270,8 @@ Deno.test("messages that arrive too fast are queued in order, up to a limit", as
 });
 
 Deno.test("a client that keeps sending while the server is busy is disconnected", async () => {
-  await using stack = new AsyncDisposableStack();
   const gate = createGate();
-  const { join } = setUp(stack, { handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
+  const { join } = setUp({ handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
   const client = join();
   assert(await client.opened);
   client.send(initialize);
@@ -291,10 +284,9 @@ Deno.test("a client that keeps sending while the server is busy is disconnected"
 });
 
 Deno.test("a client that sends a large amount while the server is busy is disconnected before it reaches the limit on messages", async () => {
-  await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const limits = { calls: { runningPerClient: 1 }, request: { lineBytes: 100_000 } };
-  const { join } = setUp(stack, { handlers: [gate.handler], limits });
+  const { join } = setUp({ handlers: [gate.handler], limits });
   const client = join();
   assert(await client.opened);
   client.send(initialize);
@@ -309,9 +301,8 @@ Deno.test("a client that sends a large amount while the server is busy is discon
 });
 
 Deno.test("when the server closes, its WebSockets close after their running calls, and no further WebSockets are opened", async () => {
-  await using stack = new AsyncDisposableStack();
   const gate = createGate();
-  const { server, join } = setUp(stack, { handlers: [gate.handler] });
+  const { server, join } = setUp({ handlers: [gate.handler] });
   const client = join();
   assert(await client.opened);
   client.send(initialize);
@@ -327,8 +318,7 @@ Deno.test("when the server closes, its WebSockets close after their running call
 });
 
 Deno.test("the number of WebSockets is limited", async () => {
-  await using stack = new AsyncDisposableStack();
-  const { join } = setUp(stack, { limits: { connections: { streams: 2 } } });
+  const { join } = setUp({ limits: { connections: { streams: 2 } } });
   const [first, second] = [join(), join()];
   assertEquals(await Promise.all([first.opened, second.opened]), [true, true]);
   assertEquals(await join().opened, false);
@@ -387,9 +377,8 @@ for (const wait of ["admit", "auth"] as const) {
 }
 
 Deno.test("the buffers of a client's WebSockets are charged to the client until the connections have ended", async () => {
-  await using stack = new AsyncDisposableStack();
   const handlers = [tool({ name: "hello", run: () => "hello" })];
-  const { join } = setUp(stack, { handlers, limits: { memory: { bytesPerClient: 2_000_000 } } });
+  const { join } = setUp({ handlers, limits: { memory: { bytesPerClient: 2_000_000 } } });
   const message = { ...toCall(2, "hello"), pad: "x".repeat(300_000) };
   const clients = [join(), join(), join(), join()];
   for (const client of clients) {

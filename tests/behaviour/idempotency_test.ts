@@ -355,8 +355,7 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(`an output guard can refuse the first value to the caller of a repeated call: ${title}`, async (join) => {
-    const { pass, open } = gate();
-    let runs = 0;
+    const work = gate();
     const pay = tool({
       name: "pay",
       input,
@@ -368,24 +367,20 @@ for (const [title, options] of Object.entries(stores)) {
           }],
         }),
       ],
-      run: async () => {
-        runs++;
-        await pass;
-        return "paid";
-      },
+      run: () => work.enter().then(() => "paid"),
     });
     const { client: high, join: more } = await join({ handlers: [pay], ...options() }, {
       principal: { id: "ada", plan: "high" },
     });
     const low = await more({ principal: { id: "ada", plan: "low" } });
     const first = started(high.callTool("pay", { key: "a" }));
-    await until(() => runs === 1, "the first call runs");
+    await until(() => work.entered === 1, "the first call runs");
     const waiting = started(low.callTool("pay", { key: "a" }));
-    open();
+    work.open();
     assertEquals([textOf(await first), textOf(await waiting)], ["paid", "not for you"]);
     assertEquals(textOf(await low.callTool("pay", { key: "a" })), "not for you");
     assertEquals(textOf(await high.callTool("pay", { key: "a" })), "paid");
-    assertEquals(runs, 1);
+    assertEquals(work.entered, 1);
   });
 }
 

@@ -149,20 +149,15 @@ const callT = (client: Connection, signal: AbortSignal) => client.callTool("t", 
 
 for (const [name, { serve, call = callT }] of Object.entries(WAITING)) {
   behaviour(`a handler behind ${name} does not start after a cancellation`, async (connect) => {
-    const { pass, open } = gate();
+    const held = gate();
     let runs = 0;
-    let waiting = 0;
-    const wait = async () => {
-      waiting++;
-      await pass;
-    };
-    const { client, server } = await connect(serve(wait, () => `${++runs}`), declares);
+    const { client, server } = await connect(serve(held.enter, () => `${++runs}`), declares);
     const controller = new AbortController();
     const cancelled = started(call(client, controller.signal));
-    await until(() => waiting, "the call waits");
+    await until(() => held.entered, "the call waits");
     controller.abort();
     await until(() => server.stats().running === 0, "the call is cancelled");
-    open();
+    held.open();
     await turn(10);
     assertEquals(runs, 0);
     await cancelled.catch(() => {});
@@ -172,21 +167,16 @@ for (const [name, { serve, call = callT }] of Object.entries(WAITING)) {
 for (const name of ["middleware of a tool", "inside of a layer", "middleware of a group", "run of a layer"]) {
   behaviour(`a handler behind ${name} does not start after a timeout`, async (connect) => {
     const clock = fakeClock();
-    const { pass, open } = gate();
+    const held = gate();
     let runs = 0;
-    let waiting = 0;
-    const wait = async () => {
-      waiting++;
-      await pass;
-    };
     const { serve, call = callT } = WAITING[name];
     const options = { clock, limits: { calls: { timeoutMs: 1000 } } };
-    const { client } = await connect({ ...serve(wait, () => `${++runs}`), ...options });
+    const { client } = await connect({ ...serve(held.enter, () => `${++runs}`), ...options });
     const outcome = call(client, new AbortController().signal).then(() => "result", () => "error");
-    await until(() => waiting, "the call waits");
+    await until(() => held.entered, "the call waits");
     await clock.advance(1000);
     assertEquals(await outcome, "error");
-    open();
+    held.open();
     await turn(10);
     assertEquals(runs, 0);
   }, alone);

@@ -6,7 +6,7 @@ import type { Context, ServerOptions } from "../../mod.ts";
 import { layer, quota } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, type Gate, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import type { BehaviourOptions } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -17,6 +17,9 @@ const schema = z.object({});
 
 /** Waits during calls of `tools/call`. Must return `true`, because only `true` allows a call. */
 type Wait = (method: string) => true | Promise<true>;
+
+/** Waits at a gate during calls of `tools/call`. */
+const waitAt = (held: Gate, method: string) => method !== "tools/call" || held.enter().then(() => true as const);
 
 /** The steps before a handler that can be asynchronous, and servers with the tool `held`, for which a step waits. */
 const STEPS: Readonly<Record<string, (wait: Wait, run: () => string) => Partial<ServerOptions>>> = {
@@ -46,24 +49,17 @@ const alone: BehaviourOptions = { perInstance: "limits" };
 for (const [name, serve] of Object.entries(STEPS)) {
   behaviour(`if ${name} hangs, the call times out and gives its slot back`, async (connect) => {
     const clock = fakeClock();
-    const { pass, open } = gate();
-    let waiting = 0;
-    const wait: Wait = async (method): Promise<true> => {
-      if (method !== "tools/call") return true;
-      waiting++;
-      await pass;
-      return true;
-    };
-    const { handlers = [], ...options } = serve(wait, () => "held");
+    const held = gate();
+    const { handlers = [], ...options } = serve((method) => waitAt(held, method), () => "held");
     const limits = { calls: { runningPerClient: 2, timeoutMs: 1000 } };
     const { client, server } = await connect({ ...options, handlers: [...handlers, free], limits, clock });
     const calls = [1, 2].map(() => started(client.callTool("held")));
-    await until(() => waiting && server.stats().running === 2, "both calls hold a slot");
+    await until(() => held.entered && server.stats().running === 2, "both calls hold a slot");
     for (const call of calls) {
       await assertRejects(() => advanceUntil(clock, 200, call), McpError, sentence("1000 ms", "calls.timeoutMs"));
     }
     assertEquals(server.stats().running, 0);
-    open();
+    held.open();
     assertEquals(textOf(await client.callTool("free")), "free");
   }, alone);
 }
@@ -112,23 +108,16 @@ for (const [name, serve] of Object.entries(STEPS)) {
     behaviour(
       `a call that is cancelled during ${name} gives its slot back, and its handler does not run`,
       async (connect) => {
-        const { pass, open } = gate();
+        const held = gate();
         let runs = 0;
-        let waiting = 0;
-        const wait: Wait = async (method): Promise<true> => {
-          if (method !== "tools/call") return true;
-          waiting++;
-          await pass;
-          return true;
-        };
-        const { client, server } = await connect(serve(wait, () => `${++runs}`));
+        const { client, server } = await connect(serve((method) => waitAt(held, method), () => `${++runs}`));
         const controller = new AbortController();
         const call = started(client.callTool("held", {}, { signal: controller.signal }));
-        await until(() => waiting && server.stats().running === 1, "the call holds a slot during the step");
+        await until(() => held.entered && server.stats().running === 1, "the call holds a slot during the step");
         controller.abort();
         await assertRejects(() => call);
         await until(() => server.stats().running === 0, "the slot is free");
-        open();
+        held.open();
         await turn(5);
         assertEquals(runs, 0);
         assertEquals(textOf(await client.callTool("held")), "1");
@@ -301,39 +290,31 @@ for (const name of ["admit", "allow", "limit"]) {
   behaviour(
     `while all slots of a client are taken, its refused calls start ${name} at most once more than there are slots`,
     async (connect) => {
-      const { pass, open } = gate();
+      const work = gate();
       let isArmed = false;
       let deciding = 0;
       let most = 0;
-      let running = 0;
       const wait: Wait = (method) => {
         if (!isArmed || method !== "tools/call") return true;
         most = Math.max(most, ++deciding);
-        return pass.then(() => {
+        return work.pass.then(() => {
           deciding--;
           return true;
         });
       };
-      const slow = tool({
-        name: "slow",
-        run: async () => {
-          running++;
-          await pass;
-          return "slow";
-        },
-      });
+      const slow = tool({ name: "slow", run: () => work.enter().then(() => "slow") });
       const { handlers = [], ...options } = STEPS[name](wait, () => "held");
       const limits = { calls: { runningPerClient: 4 } };
       const server = { ...options, handlers: [...handlers, slow], limits };
       const { client } = await connect(server, { principal: { id: "eve" } });
       const calls = [1, 2, 3, 4].map(() => started(client.callTool("slow")));
-      await until(() => running === 4, "the calls that take the slots");
+      await until(() => work.entered === 4, "the calls that take the slots");
       isArmed = true;
       const held = Array.from({ length: 40 }, () => client.callTool("held").then(textOf, () => "refused"));
       await until(() => most > 0, "the first step");
       await turn(20);
       assert(most <= 5, `${most} steps`);
-      open();
+      work.open();
       for (const call of calls) assertEquals(textOf(await call), "slow");
       const outcomes = await Promise.all(held);
       assertEquals(outcomes.filter((outcome) => outcome !== "refused" && outcome !== "held"), []);
@@ -346,34 +327,17 @@ for (const name of ["admit", "allow", "limit"]) {
 behaviour(
   "while allow decides about a call of one client, calls of another client wait in the queue",
   async (connect) => {
-    const { pass, open } = gate();
-    let deciding = 0;
-    let running = 0;
-    const held = tool({
-      name: "held",
-      allow: ({ method }) => {
-        if (method !== "tools/call") return true;
-        deciding++;
-        return pass.then(() => true);
-      },
-      run: () => "held",
-    });
-    const slow = tool({
-      name: "slow",
-      run: async () => {
-        running++;
-        await pass;
-        return "slow";
-      },
-    });
+    const [deciding, work] = [gate(), gate()];
+    const held = tool({ name: "held", allow: ({ method }) => waitAt(deciding, method), run: () => "held" });
+    const slow = tool({ name: "slow", run: () => work.enter().then(() => "slow") });
     const limits = { calls: { runningPerClient: 2 } };
     const { client, server, join } = await connect({ handlers: [held, slow], limits }, { principal: { id: "ann" } });
     const eve = await join({ principal: { id: "eve" } });
     const decided = started(eve.callTool("held"));
-    await until(() => deciding === 1, "allow decides");
+    await until(() => deciding.entered === 1, "allow decides");
     const calls = [1, 2, 3, 4].map(() => started(client.callTool("slow")));
-    await until(() => running === 2 && server.stats().waiting === 2, "two calls run and two calls wait");
-    open();
+    await until(() => work.entered === 2 && server.stats().waiting === 2, "two calls run and two calls wait");
+    for (const { open } of [deciding, work]) open();
     assertEquals((await Promise.all(calls)).map(textOf), Array(4).fill("slow"));
     assertEquals(textOf(await decided), "held");
   },
@@ -384,18 +348,10 @@ behaviour(
   "after allow of a refused call has taken too long, other calls of its client wait for a slot again",
   async (connect) => {
     const clock = fakeClock();
-    const { pass, open } = gate();
-    let running = 0;
+    const work = gate();
     let deciding = 0;
-    const busy = tool({
-      name: "busy",
-      use: [quota({ timeoutMs: Infinity })],
-      run: async () => {
-        running++;
-        await pass;
-        return "busy";
-      },
-    });
+    const use = [quota({ timeoutMs: Infinity })];
+    const busy = tool({ name: "busy", use, run: () => work.enter().then(() => "busy") });
     const hung = tool({
       name: "hung",
       allow: ({ method }) => {
@@ -408,38 +364,29 @@ behaviour(
     const limits = { calls: { runningPerClient: 1, timeoutMs: 1000 } };
     const { client, server } = await connect({ handlers: [busy, hung, free], limits, clock }, ann);
     const calls = [started(client.callTool("busy"))];
-    await until(() => running, "a call has the slot");
+    await until(() => work.entered, "a call has the slot");
     await assertRejects(() => client.callTool("hung"), McpError, sentence("calls.runningPerClient"));
     assertEquals(deciding, 1);
     await clock.advance(1000);
     calls.push(started(client.callTool("free")));
     await until(() => server.stats().waiting === 1, "a call waits for the slot");
-    open();
+    work.open();
     assertEquals((await Promise.all(calls)).map(textOf), ["busy", "free"]);
   },
   alone,
 );
 
 behaviour("running calls of a client count when allow decides about its next calls", async (connect) => {
-  const { pass, open } = gate();
-  let running = 0;
-  const wait = () => {
-    running++;
-    return pass;
-  };
-  const busy = tool({ name: "busy", run: () => wait().then(() => "busy") });
-  const held = tool({
-    name: "held",
-    allow: ({ method }) => method !== "tools/call" || wait().then(() => true),
-    run: () => "held",
-  });
+  const work = gate();
+  const busy = tool({ name: "busy", run: () => work.enter().then(() => "busy") });
+  const held = tool({ name: "held", allow: ({ method }) => waitAt(work, method), run: () => "held" });
   const limits = { calls: { runningPerClient: 3 } };
   const { client, server } = await connect({ handlers: [busy, held], limits }, ann);
   const calls = ["busy", "busy", "held"].map((name) => started(client.callTool(name)));
-  await until(() => running === 3, "all slots are in use");
+  await until(() => work.entered === 3, "all slots are in use");
   await assertRejects(() => client.callTool("held"), McpError, sentence("calls.runningPerClient"));
   assertEquals(server.stats().running, 3);
-  open();
+  work.open();
   assertEquals((await Promise.all(calls)).map(textOf), ["busy", "busy", "held"]);
   assertEquals(server.stats().running, 0);
 }, alone);

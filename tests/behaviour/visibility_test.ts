@@ -511,27 +511,20 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
 // Visibility rules that are added while a call waits for a slot.
 
 behaviour("a waiting call does not run if a rule added in the meantime disables its handler", async (connect) => {
-  const { pass, open } = gate();
+  const first = gate();
   let runs = 0;
-  let isHeld = false;
-  const hold = tool({
-    name: "hold",
-    run: async () => {
-      isHeld = true;
-      await pass;
-    },
-  });
+  const hold = tool({ name: "hold", run: first.enter });
   const secret = tool({ name: "secret", run: () => void runs++ });
   const { client, server } = await connect({
     handlers: [hold, secret],
     limits: { calls: { running: 1, runningPerClient: 1 } },
   });
   const held = client.callTool("hold");
-  await until(() => isHeld, "the first call runs");
+  await until(() => first.entered, "the first call runs");
   const waiting = started(client.callTool("secret"));
   await until(() => server[INTERNALS].engine.scheduler.waiting === 1, "the second call waits");
   server.handlers.disable(secret);
-  open();
+  first.open();
   await held;
   await assertRejects(() => waiting, McpError, sentence('"secret"'));
   assertEquals(runs, 0);

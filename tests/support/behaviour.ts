@@ -203,10 +203,22 @@ function countFences(subscription: TestSubscription): number {
   return subscription.received.length - withoutFences(subscription).length;
 }
 
-/** Creates a promise `pass` that calls can await, and a function `open` that resolves it. */
-export function gate(): { readonly pass: Promise<void>; readonly open: () => void } {
+/** A promise `pass` that calls can await, and a function `open` that resolves it. */
+export interface Gate {
+  readonly pass: Promise<void>;
+  readonly open: () => void;
+  /** Number of calls of `enter`. */
+  entered: number;
+  /** Counts a call that waits for `pass`. */
+  enter(): Promise<void>;
+}
+
+/** Creates a gate. */
+export function gate(): Gate {
   const { promise, resolve } = Promise.withResolvers<void>();
-  return { pass: promise, open: resolve };
+  const enter = () => (gate.entered++, promise);
+  const gate: Gate = { pass: promise, open: resolve, entered: 0, enter };
+  return gate;
 }
 
 /** Throws an error, in an expression. */

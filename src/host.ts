@@ -15,7 +15,7 @@ import type { Handler, LayerStep } from "./server/visibility/feature.ts";
 import { listSourceWarnings } from "./server/visibility/handler_source.ts";
 import { withAlso } from "./server/visibility/registry.ts";
 import type { Server } from "./server/server.ts";
-import { enterServer, type PipeServer } from "./server/transports/channel.ts";
+import { enterServer, type Served } from "./server/transports/channel.ts";
 import { PathTemplate } from "./server/transports/http/path_template.ts";
 
 export { isHandler } from "./server/visibility/feature.ts";
@@ -52,7 +52,7 @@ export interface Endpoint {
    *
    * @throws {TypeError} if a parameter is missing, unknown or invalid.
    */
-  enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
+  enter(params?: Readonly<Record<string, string>>): Promise<Served>;
   /**
    * Turns `development` on, unless the server's options set it to `false`. The code for development loads in the
    * background; await {@linkcode Endpoint.load} to be sure that `listener` receives all reports. Returns a function

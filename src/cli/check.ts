@@ -2,7 +2,7 @@
  * `mcp check`: reports names, descriptions and schemas of a server that cause problems for clients or models.
  */
 import { toState } from "../core/kit/error_state.ts";
-import type { ListedTool, PipeServer } from "../client/client.ts";
+import type { ListedTool, Served } from "../client/client.ts";
 import { type HandlerSteps, listHeaderParams, listSteps, listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest, rejectSecond } from "./args.ts";
@@ -93,7 +93,7 @@ async function checkTarget(args: Args): Promise<number> {
 }
 
 /** Returns all lists of a server. If the server has a search, `tools` are all tools, and `shortTools` are listed first. */
-async function listWhole(server: PipeServer, target: string): Promise<ListResult> {
+async function listWhole(server: Served, target: string): Promise<ListResult> {
   const short = await listServer(server, target);
   const whole = await platform.withVariable("MCP_SEARCH", "off", () => listServer(server, target));
   const toNames = ({ listing }: ListResult) => JSON.stringify(listing.tools.map(({ name }) => name));
@@ -101,7 +101,7 @@ async function listWhole(server: PipeServer, target: string): Promise<ListResult
   return { ...whole, listing: { ...whole.listing, shortTools: short.listing.tools } };
 }
 
-async function listServer(server: PipeServer, target: string): Promise<ListResult> {
+async function listServer(server: Served, target: string): Promise<ListResult> {
   const { connect } = await import("../client/client.ts");
   // Fails if a value that the server needs to serve is not set, such as its secret.
   const client = await withAction(`Cannot check ${target}`, () => connect(server));

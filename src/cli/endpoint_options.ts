@@ -6,7 +6,7 @@ import type { Server } from "../library.ts";
 import type { Args } from "./args.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Options } from "./command.ts";
-import type { PipeServer } from "../client/client.ts";
+import type { Served } from "../client/client.ts";
 
 /** The options of commands that use a single server. */
 export const ENDPOINT_OPTIONS: Options = {
@@ -97,7 +97,7 @@ export async function enterEndpoint(
   endpoint: Endpoint,
   params: Params | undefined,
   choice: Choice,
-): Promise<PipeServer> {
+): Promise<Served> {
   checkParams(endpoint, params, choice);
   return await withAction(`Cannot ${choice.verb} ${choice.target}`, () => endpoint.enter(params));
 }

@@ -63,4 +63,4 @@ export type {
   ToolAnnotations,
   ToolResult,
 } from "../core/protocol/types.ts";
-export type { PipeServer } from "../server/transports/channel.ts";
+export type { Served } from "../server/transports/channel.ts";

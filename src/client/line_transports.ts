@@ -4,13 +4,13 @@
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  */
 import { LineSplitter } from "../core/line_splitter.ts";
-import { openPipe, type PipeOptions, type PipeServer } from "../server/transports/channel.ts";
+import { openPipe, type PipeOptions, type Served } from "../server/transports/channel.ts";
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { killProcess } from "../core/kit/signals.ts";
 
-export function memoryTransport(server: PipeServer, principal?: PipeOptions["principal"]): OpenLineTransport {
+export function memoryTransport(server: Served, principal?: PipeOptions["principal"]): OpenLineTransport {
   return (receive, end) => {
     // Deliver messages in a microtask, so that no message arrives before the write returns, as between processes.
     const pipe = openPipe(server, {

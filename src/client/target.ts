@@ -6,7 +6,7 @@ import { toMessage } from "../core/kit/error_state.ts";
 import { hideCredentials } from "../core/kit/url_text.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions } from "../core/known_options.ts";
-import type { PipeServer } from "../server/transports/channel.ts";
+import type { Served } from "../server/transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { type ClientAuth, createSender } from "./client_auth.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
@@ -22,7 +22,7 @@ import { sseTransport } from "./sse_transport.ts";
  * The server to connect to: an http or https URL, a command that starts a server over stdio, or a server in this
  * process that `createServer` has returned.
  */
-export type Target = string | URL | CommandTarget | PipeServer;
+export type Target = string | URL | CommandTarget | Served;
 
 /** Options of the connection. */
 export interface TargetOptions {

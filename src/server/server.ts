@@ -29,7 +29,7 @@ import { Visibility } from "./visibility/visibility.ts";
 import { type LayeredHandlers, type Unlayered, withLayers } from "./engine/layers.ts";
 import { systemClock, Ticker } from "../core/timers.ts";
 import { ServerState } from "./capacity/server_state.ts";
-import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
+import type { OpenPipe, Served, ServedParts } from "./transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
 import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts";
 import type { HttpAuthenticator } from "./transports/http/http_authenticator.ts";
@@ -104,7 +104,7 @@ export interface ServerInternals {
   readonly fetch: Fetch;
   /** Opens a channel. Throws if the server's path has parameters, because each concrete path is a separate endpoint. */
   readonly openPipe?: OpenPipe;
-  readonly served: Served;
+  readonly served: ServedParts;
   /** The parts of the HTTP endpoint that other HTTP transports use. */
   readonly http: HttpEntry;
   /** The host of the service container. The container exists only if a handler uses services. */
@@ -114,7 +114,7 @@ export interface ServerInternals {
   readonly engine: Engine;
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if this server's path has no parameters. */
-  readonly enter?: (params?: PathParams) => Promise<PipeServer>;
+  readonly enter?: (params?: PathParams) => Promise<Served>;
   /** Finds the concrete path that has the parameters of another path, such as the path of a WebSocket endpoint. */
   readonly find?: FindSpot;
   /** The servers that `mount` combined. */
@@ -335,7 +335,7 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-interface EndpointParts extends Served {
+interface EndpointParts extends ServedParts {
   readonly allows: (origin: string) => Grant | undefined;
 }
 

@@ -10,7 +10,8 @@ import type { Principal } from "../server/call/context.ts";
 import type { FaultEvent } from "../server/call/observer.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
-import { enterServer } from "../server/transports/channel.ts";
+import { enterServer, type Served } from "../server/transports/channel.ts";
+import type { Fetch } from "../server/transports/http/fetch.ts";
 import { PathTemplate } from "../server/transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import { CONNECTION, type ConnectOptions as ClientOptions } from "../client/connect.ts";
@@ -33,7 +34,7 @@ import {
   type OpenTransport,
   openTransport,
   startHost,
-  type TestServer,
+  type LocalServer,
   type Transport,
   type TransportInfo,
 } from "./transports.ts";
@@ -172,7 +173,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportInfo {
  * @throws {TypeError} if `era` is `"modern"` and the first entry in `revisions` is a legacy revision.
  */
 export async function connectTest(
-  server: TestServer | string | URL,
+  server: (Served & { readonly fetch: Fetch }) | string | URL,
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
   checkOptions("connect a test", options, OPTIONS);
@@ -246,7 +247,7 @@ export async function connectTest(
   }
 }
 
-function toPath(server: TestServer | string | URL, params: ConnectTestOptions["pathParams"]): string {
+function toPath(server: LocalServer | string | URL, params: ConnectTestOptions["pathParams"]): string {
   if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
   if (template === undefined) return "/mcp";
@@ -304,7 +305,7 @@ function checkNotification({ method, params }: Notification): void {
  * Returns the output schema of a tool as clients see it. Other clients list the tools before the first call, so they
  * check the first result too.
  */
-function findSchema(server: TestServer | string | URL, name: string, version: string): Params | undefined {
+function findSchema(server: LocalServer | string | URL, name: string, version: string): Params | undefined {
   if (!(typeof server === "object" && INTERNALS in server) || version < FIRST_WITH_OUTPUT) return;
   const { engine } = server[INTERNALS].served ?? {};
   // A published schema may differ from the schema of the tool.

@@ -27,8 +27,9 @@ export { listStoreCases, testStore, type TestStoreOptions } from "./test_store.t
 export { replay, type Replayable, type Replayed } from "./replay.ts";
 export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";
-export type { TestServer, Transport, TransportInfo } from "./transports.ts";
+export type { Transport, TransportInfo } from "./transports.ts";
 export type { TestSubscription } from "./subscription.ts";
 // Types in the signatures of this entry point that the main entry point does not export.
 export type { FaultEvent } from "../server/call/observer.ts";
+export type { Served } from "../server/transports/channel.ts";
 export type { Id, Params } from "../core/protocol/jsonrpc.ts";

@@ -2,11 +2,9 @@
  * Opens the transport between a test client and a server.
  */
 import type { Principal } from "../server/call/context.ts";
-import type { DevelopmentListener } from "../server/call/development.ts";
 import type { Fetch } from "../server/transports/http/fetch.ts";
 import { fetchFrom } from "../server/transports/http/request_copy.ts";
-import type { INTERNALS } from "../core/internals.ts";
-import type { PipeServer } from "../server/transports/channel.ts";
+import type { Served } from "../server/transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child_process.ts";
 import { createSender } from "../client/client_auth.ts";
@@ -17,22 +15,8 @@ import type { Message } from "../client/message.ts";
 import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "../core/kit/transcript.ts";
 
-/** A server that `createServer` has returned. */
-export interface TestServer extends PipeServer {
-  /** Handles a web-standard `Request`. */
-  readonly fetch: Fetch;
-  /**
-   * Internals that the test kit uses.
-   *
-   * @ignore
-   */
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly fetch?: Fetch;
-    develop?(listener: DevelopmentListener): () => void;
-    load?(): Promise<void>;
-    readonly http?: { readonly path: string };
-  };
-}
+/** A server in this process. */
+export type LocalServer = Served & { readonly fetch: Fetch };
 
 /**
  * How the test client reaches the server:
@@ -68,14 +52,14 @@ export interface TransportOptions {
 
 /** Starts an HTTP server for the transport `http`. Returns `undefined` for other transports. */
 export async function startHost(
-  server: TestServer | string | URL,
+  server: LocalServer | string | URL,
   { transport, principal }: Pick<TransportOptions, "transport" | "principal">,
 ): Promise<HttpServer | undefined> {
   if (transport !== "http" || typeof server === "string" || server instanceof URL) return;
   return await openHttpServer(toAnswer(server, principal));
 }
 
-function toAnswer(server: TestServer, principal: Principal | undefined): Fetch {
+function toAnswer(server: LocalServer, principal: Principal | undefined): Fetch {
   const fetch: Fetch = (request, info) => fetchFrom(server, { request, info });
   return principal !== undefined ? withPrincipal(fetch, principal) : fetch;
 }
@@ -85,7 +69,7 @@ export interface OpenTransport {
   readonly info: TransportInfo;
 }
 
-export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
+export function openTransport(server: LocalServer | string | URL, options: TransportOptions): OpenTransport {
   const { transport = "memory", principal, path = "/mcp", headers, host, transcript, onMessage } = options;
   const isFile = typeof server === "string" || server instanceof URL;
   if (isFile !== (transport === "stdio")) {

@@ -4,7 +4,7 @@ import type { Authentication, Principal, Server } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import type { Pipe } from "../../src/server/transports/channel.ts";
-import { httpSse, type SseServer } from "../../src/server/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
@@ -69,7 +69,7 @@ function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
   return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, unanswered: 0 } as unknown as Pipe;
 }
 
-function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
+function openSocket(server: Server, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
   const port = serve(webSocket(server));
   // The cast is safe. The types allow only a list of protocols, but both runtimes also accept headers.
   const socket = new WebSocket(`ws://${port.host}/ws`, { headers: toSigned(name) } as unknown as string[]);
@@ -85,7 +85,7 @@ function openSocket(server: SseServer, name: typeof CALLERS[number], write: (tex
   });
 }
 
-function openEvents(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
+function openEvents(server: Server, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
   const { fetch } = httpSse(server);
   const origin = "http://localhost";
   const { promise: address, resolve } = Promise.withResolvers<string>();

@@ -1,8 +1,8 @@
 // Tests of the test kit itself. If the kit missed a fault, every test that uses it would be unreliable.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, tool, ToolError } from "../../mod.ts";
-import { connectTest, fakeClock, fakeContext, McpError, type TestServer } from "../../src/testing/testing.ts";
+import { createServer, type Fetch, tool, ToolError } from "../../mod.ts";
+import { connectTest, fakeClock, fakeContext, McpError, type Served } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/core/kit/transcript.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
@@ -89,7 +89,7 @@ Deno.test("a fake context samples, lists roots, runs ctx.once, and can be cancel
 type Answer = (request: Request, body: { readonly id: number }) => Response | Promise<Response>;
 
 /** Creates a server that sends the same response to every request. */
-function answering(answer: Answer): TestServer {
+function answering(answer: Answer): Served & { readonly fetch: Fetch } {
   return {
     fetch: async (request) => await answer(request, request.method === "POST" ? await request.json() : { id: 0 }),
     [INTERNALS]: {

@@ -10,6 +10,7 @@ import type { Account } from "../capacity/account.ts";
 import type { CallerChecks } from "../call/caller_watch.ts";
 import type { ContainerHost } from "../call/container.ts";
 import type { Principal } from "../call/context.ts";
+import type { DevelopmentListener } from "../call/development.ts";
 import type { Engine, Era } from "../engine/era.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -75,18 +76,22 @@ export interface PipeOptions {
   readonly transport?: TransportName;
 }
 
-/** A server from `createServer`, which a channel can serve. */
-export interface PipeServer {
+/** A server from `createServer`, for the functions that serve it, and for clients in the same process. */
+export interface Served {
   /**
-   * Opens a channel to the server.
+   * Internals that transports, clients and the test kit use.
    *
    * @ignore
    */
   readonly [INTERNALS]: {
     readonly openPipe?: OpenPipe;
-    readonly served?: Served;
+    readonly served?: ServedParts;
     readonly host?: ContainerHost;
-    readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
+    readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<Served>;
+    readonly fetch?: unknown;
+    readonly http?: { readonly path: string };
+    develop?(listener: DevelopmentListener): () => void;
+    load?(): Promise<void>;
   };
 }
 
@@ -95,7 +100,7 @@ export interface PipeServer {
  *
  * @internal
  */
-export interface Served {
+export interface ServedParts {
   readonly engine: Engine;
   readonly era: Era;
 }
@@ -108,9 +113,9 @@ export interface Served {
  * parameters.
  */
 export async function enterServer(
-  server: PipeServer,
+  server: Served,
   params?: Readonly<Record<string, unknown>>,
-): Promise<PipeServer> {
+): Promise<Served> {
   const { enter } = server[INTERNALS];
   if (enter) return await enter(params);
   if (!params) return server;
@@ -123,7 +128,7 @@ export async function enterServer(
  *
  * @throws {TypeError} if the principal is invalid, or `server` does not come from `createServer`.
  */
-export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
+export function openPipe(server: Served, options: PipeOptions): Pipe {
   const { openPipe, served } = server[INTERNALS];
   const { principal } = options;
   const read = principal === undefined ? options : { ...options, principal: readPrincipal(principal, "the channel") };
@@ -158,7 +163,7 @@ class Channel implements Pipe, Link {
   #isOpen = true;
   #room?: Promise<void>;
 
-  constructor({ engine, era }: Served, { write, principal, account, peer, transport = "memory" }: PipeOptions) {
+  constructor({ engine, era }: ServedParts, { write, principal, account, peer, transport = "memory" }: PipeOptions) {
     this.transport = transport;
     this.#engine = engine;
     this.#era = era;

@@ -20,30 +20,13 @@ import type { Principal } from "../call/context.ts";
 import { deno, node, startBackgroundTimer } from "../../core/runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
-import { type Entrant, Entry } from "./http/entry_admission.ts";
+import { type Entrant, Entry, type EntryServer, toEntryServer } from "./http/entry_admission.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot } from "./http/upgrades.ts";
-import type { HttpEntry } from "./http/lazy_endpoint.ts";
 import type { Refusal } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
-import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
+import { openPipe, type Pipe, type Served } from "./channel.ts";
 
-export type { PipeServer };
-
-/** A server from `createServer`, which can be served over WebSocket. */
-export interface SocketServer extends PipeServer {
-  /** Handles all requests that are not for the WebSocket endpoint. */
-  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
-  /**
-   * The parts that open channels and check requests.
-   *
-   * @ignore
-   */
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    readonly http: HttpEntry;
-    readonly find?: FindSpot;
-  };
-}
+export type { Served };
 
 /** Options of the WebSocket transport. */
 export interface WebSocketOptions {
@@ -89,10 +72,17 @@ export interface WebSocketService {
  *
  * @throws {TypeError} on Node, which cannot upgrade web-standard requests, or if an option is invalid.
  */
-export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
+export function webSocket(
+  server: Served & {
+    /** Handles all requests that are not for the WebSocket endpoint. */
+    fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  },
+  options: WebSocketOptions = {},
+): WebSocketService {
   checkOptions("serve WebSocket", options, OPTIONS);
   const { path = "/ws" } = options;
-  const { find, http: { path: ownPath } } = server[INTERNALS];
+  const entry = toEntryServer(server);
+  const { find, http: { path: ownPath } } = entry[INTERNALS];
   if (find) checkTemplate(path, ownPath);
   else readPath(path);
   if (node) {
@@ -101,7 +91,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
         "sockets with another package and pass each socket to attachSocket()",
     );
   }
-  const endpoint = new SocketEndpoint(server, path);
+  const endpoint = new SocketEndpoint(entry, path);
   return {
     fetch: (request, info) => endpoint.fetch(request, info),
     websocket: {
@@ -115,14 +105,14 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
 
 // Bound: `connections.streams`.
 class SocketEndpoint {
-  readonly #server: SocketServer;
+  readonly #server: EntryServer;
   readonly #entry: Entry;
   readonly open: Map<Socket, SocketConnection> = new Map();
   readonly #owners = new Map<Socket, Entrant>();
   /** The objects that `fetch` passed to Bun's upgrade. These objects identify the sockets whose request was checked. */
   readonly #admitted = new WeakSet<object>();
 
-  constructor(server: SocketServer, path: string) {
+  constructor(server: EntryServer, path: string) {
     this.#server = server;
     this.#entry = new Entry(server, { transport: "websocket", isSimple: true, path, missing: NOT_HERE });
     server[INTERNALS].http.ended.then(() => {
@@ -225,7 +215,7 @@ const NOT_HERE: Refusal = {
 };
 
 /** Serves MCP over an open or connecting standard socket. For programs that upgrade requests themselves. */
-export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
+export function attachSocket(server: Served, socket: WebSocket, principal?: Principal): void {
   const connection = new SocketConnection(server, socket, { principal });
   socket.addEventListener("message", ({ data }) => connection.receive(data));
   socket.addEventListener("close", () => connection.close());
@@ -268,7 +258,7 @@ class SocketConnection {
    */
   #buffer = 0;
 
-  constructor(server: PipeServer, socket: Socket, { principal, account, checks, peer }: Partial<Entrant>) {
+  constructor(server: Served, socket: Socket, { principal, account, checks, peer }: Partial<Entrant>) {
     this.#socket = socket;
     this.#pipe = openPipe(server, {
       write: (text) => this.#write(text),

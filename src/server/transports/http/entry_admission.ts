@@ -8,7 +8,7 @@ import { INTERNALS } from "../../../core/internals.ts";
 import { toHints } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { type Account, type Drop, Holding } from "../../capacity/account.ts";
-import type { PipeServer } from "../channel.ts";
+import type { Served } from "../channel.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { Caller } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
@@ -16,8 +16,16 @@ import type { HttpEntry } from "./lazy_endpoint.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
 import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
 
-interface EntryServer extends PipeServer {
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
+/** A server whose other HTTP transports, such as WebSocket, share its HTTP endpoint. */
+export interface EntryServer extends Served {
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  readonly [INTERNALS]: Served[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
+}
+
+export function toEntryServer(server: Served & Pick<EntryServer, "fetch">): EntryServer {
+  // The cast is safe, because every server with a `fetch` has an HTTP endpoint. `Served` does not name its parts, because
+  // clients would then import them.
+  return server as EntryServer;
 }
 
 export interface EntryOptions extends Pick<WayIn, "path" | "isSimple"> {
@@ -32,7 +40,7 @@ export interface Entrant {
   /** The checks of the caller. Created before an upgrade, because a runtime may free the request after the upgrade. */
   readonly checks?: CallerChecks;
   /** The server to which the client connects: the server of the concrete path, if the server's path has parameters. */
-  readonly served: PipeServer;
+  readonly served: Served;
   /** The charge in the pot of all streams. */
   readonly place: Holding;
   /** Closes the stream or socket, unless messages are unanswered. Without `drop`, the client keeps its place. */
@@ -123,7 +131,7 @@ const NOBODY: ClientInfo = { version: "", capabilities: {} };
 
 /** Returns the refusal of `admit`, if any. `served` is the server to which the caller connects. */
 async function findEntryRefusal(
-  served: PipeServer,
+  served: Served,
   caller: Caller,
   transport: TransportName,
 ): Promise<Refusal | undefined> {

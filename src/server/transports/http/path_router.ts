@@ -13,7 +13,7 @@ import { type Account, type Holding, type Pot, type PotOptions, REQUEST_BYTES } 
 import type { Engine } from "../../engine/era.ts";
 import type { Handler } from "../../visibility/feature.ts";
 import { INTERNALS } from "../../../core/internals.ts";
-import { type OpenPipe, openPipe, type PipeServer } from "../channel.ts";
+import { type OpenPipe, openPipe, type Served } from "../channel.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import { AuthenticationLimits, CLOSED, type Entering, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
 import type { Caller, Place } from "./caller.ts";
@@ -42,9 +42,9 @@ export interface Branch {
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
-export interface BranchServer extends PipeServer {
+export interface BranchServer extends Served {
   readonly handlers: HandlerSet<Handler>;
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
+  readonly [INTERNALS]: Served[typeof INTERNALS] & {
     readonly engine: Engine;
     readonly host: ContainerHost;
     readonly http: HttpEntry;
@@ -167,7 +167,7 @@ export class PathRouter {
    * @throws {TypeError} if a parameter is missing or invalid.
    * @throws {McpError} if too many paths are in use.
    */
-  async enter(params: PathParams): Promise<PipeServer> {
+  async enter(params: PathParams): Promise<Served> {
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
     const pathname = this.#template.build(values);
@@ -190,7 +190,7 @@ export class PathRouter {
     return place && { ...place, open: (caller) => this.#enter(place, account(caller)) };
   }
 
-  async #enter(place: FullPlace, account: Account): Promise<PipeServer | undefined> {
+  async #enter(place: FullPlace, account: Account): Promise<Served | undefined> {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(...TOO_MANY);
     const { ticker } = this.#options.engine.core;

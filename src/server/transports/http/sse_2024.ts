@@ -20,15 +20,14 @@ import { isJsonType } from "./accept.ts";
 import { type ConnectionInfo, findSignal } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
-import { type Entrant, Entry } from "./entry_admission.ts";
+import { type Entrant, Entry, type EntryServer, toEntryServer } from "./entry_admission.ts";
 import { STREAM_HEADERS } from "./event_stream.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import type { Refusal } from "./refusals.ts";
-import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
-import type { HttpEntry } from "./lazy_endpoint.ts";
-import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
+import type { HttpParts, Spot } from "./upgrades.ts";
+import { openPipe, type Pipe, type Served } from "../channel.ts";
 
-export type { PipeServer };
+export type { Served };
 
 interface OpenStream {
   readonly pipe: Pipe;
@@ -67,18 +66,6 @@ const NOT_UTF8: Refusal = {
 };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A server from `createServer`, which can be served over HTTP+SSE. */
-export interface SseServer extends PipeServer {
-  /** Handles requests for all other paths. */
-  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
-  /**
-   * The parts that open channels, check requests and create streams.
-   *
-   * @ignore
-   */
-  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
-}
-
 /**
  * The paths of the HTTP+SSE transport. If the server's path has parameters, both paths must have the same parameters,
  * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
@@ -102,23 +89,27 @@ const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messa
  * @see specification/2026-07-28/deprecated
  */
 export function httpSse(
-  server: SseServer,
+  server: Served & {
+    /** Handles requests for all other paths. */
+    fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  },
   options: HttpSseOptions = {},
 ): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
   checkOptions("serve HTTP+SSE", options, OPTIONS);
   const { path = "/sse", messages = "/messages" } = options;
-  const { find, http } = server[INTERNALS];
+  const entry = toEntryServer(server);
+  const { find, http } = entry[INTERNALS];
   if (!http.core.streams) {
     throw new TypeError("Cannot serve HTTP+SSE: the server has streams: false; omit this option, or omit httpSse");
   }
   for (const each of [path, messages]) find ? checkTemplate(each, http.path) : readPath(each);
-  const streams = new SseStreams(server, { path, messages });
+  const streams = new SseStreams(entry, { path, messages });
   http.ended.then(() => streams.close());
   return { fetch: (request, info) => streams.fetch(request, info) };
 }
 
 class SseStreams {
-  readonly #server: SseServer;
+  readonly #server: EntryServer;
   readonly #opening: Entry;
   readonly #posting: Entry;
   readonly #path: string;
@@ -127,7 +118,7 @@ class SseStreams {
   // Bound: `connections.streams`.
   readonly #open = new Map<string, OpenStream>();
 
-  constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
+  constructor(server: EntryServer, { path, messages }: Required<HttpSseOptions>) {
     const options = { transport: "http-sse", missing: NOT_FOUND } as const;
     this.#server = server;
     this.#path = path;

@@ -7,7 +7,7 @@ import type { Caller, Place } from "./caller.ts";
 import type { Callers } from "./callers.ts";
 import type { EventStreams } from "./event_stream.ts";
 import type { RequestBodies } from "./request_body.ts";
-import type { PipeServer } from "../channel.ts";
+import type { Served } from "../channel.ts";
 
 export interface HttpParts {
   readonly callers: Callers;
@@ -27,7 +27,7 @@ export interface Wanted {
 /** A concrete path, whose server may not exist yet. */
 export interface Spot extends Place {
   /** Returns `undefined` if the path does not exist. Throws an `McpError` if too many paths are in use. */
-  open(caller: Caller): Promise<PipeServer | undefined>;
+  open(caller: Caller): Promise<Served | undefined>;
 }
 
 /** Throws an `McpError` if the parameters of too many requests are being checked. */

@@ -22,10 +22,10 @@ import type { Principal } from "../../call/context.ts";
 import { findRoot } from "../../call/container.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
-import { enterServer, openPipe, type Pipe, type PipeServer, type Write } from "../channel.ts";
+import { enterServer, openPipe, type Pipe, type Served, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
-export type { PipeServer };
+export type { Served };
 
 /** Options of the stdio transport. */
 export interface StdioOptions {
@@ -79,7 +79,7 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
  * While the server runs, `console.log` and other output of this process go to standard error, because the client reads
  * messages from standard output. The output of child processes that inherit standard output is not redirected.
  */
-export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
+export async function serveStdio(server: Served, options: StdioOptions = {}): Promise<void> {
   checkOptions("serve stdio", options, OPTIONS);
   const restore = options.output ? () => {} : guardConsole();
   try {
@@ -93,7 +93,7 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   }
 }
 
-async function servePipe(server: PipeServer, options: StdioOptions): Promise<void> {
+async function servePipe(server: Served, options: StdioOptions): Promise<void> {
   const { drainMs = 1500, principal } = options;
   const { host } = server[INTERNALS];
   const container = host && findRoot(host).container;

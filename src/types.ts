@@ -61,6 +61,4 @@ export type {
   TypedToolResult,
   TypesOf,
 } from "./client/typed_client.ts";
-export type { InferShape, Shape, StandardProps, StandardTypes } from "./core/schema/schema.ts";
-export type { StandardIssue, StandardResult } from "./core/schema/schema.ts";
-export type { InferJson, InferProperties, InferType } from "./core/schema/schema.ts";
+export type { InferJson, InferProperties, InferShape, InferType, Shape } from "./core/schema/schema.ts";

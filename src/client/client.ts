@@ -38,7 +38,6 @@ export {
   type ExtensionResult,
   type PendingRequest,
   type ReceivedNotification,
-  type Schemas,
 } from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
@@ -63,4 +62,5 @@ export type {
   ToolAnnotations,
   ToolResult,
 } from "../core/protocol/types.ts";
+export type { Schemas } from "../core/schema/schema.ts";
 export type { Served } from "../server/transports/channel.ts";

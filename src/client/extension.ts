@@ -7,14 +7,11 @@ import { McpError } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../core/protocol/types.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../core/known_options.ts";
-import type { Checked, Infer, Schema } from "../core/schema/schema.ts";
+import type { Checked, Infer, Schema, Schemas } from "../core/schema/schema.ts";
 import { compileSchema } from "../core/schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
-
-/** Schemas, by the name of the result type or the method of the notification. */
-export type Schemas = { readonly [name: string]: Schema };
 
 /** A result type that an extension defines. */
 export interface ExtensionResult<R extends Schema = Schema> {

@@ -20,7 +20,6 @@ export type {
   ExtensionNotification,
   ExtensionOptions,
   InferParams,
-  Schemas,
 } from "../server/handlers/extension.ts";
 export type {
   DetachOptions,
@@ -41,3 +40,4 @@ export type {
   StartPart,
 } from "../server/engine/server_handle.ts";
 export type { StoreView } from "../server/engine/store.ts";
+export type { Schemas } from "../core/schema/schema.ts";

@@ -17,7 +17,7 @@ import {
 } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import type { StandardResult } from "../../src/core/schema/standard_result.ts";
+import type { StandardSchema } from "../../src/core/schema/schema.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
 import { type Connection, McpError, type TestSubscription } from "../../src/testing/testing.ts";
 import {
@@ -746,7 +746,7 @@ behaviour("a schema that returns neither a value nor issues refuses every input"
       "~standard": {
         version: 1,
         vendor: "own",
-        validate: () => result as StandardResult, // The cast acts as an author without types would.
+        validate: () => result as StandardSchema.Result, // The cast acts as an author without types would.
         jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
       },
     };

@@ -76,7 +76,8 @@ async function readEntry(source: string): Promise<Entry> {
 
 async function listNames(source: string): Promise<readonly Name[]> {
   const { symbols } = await readEntry(source);
-  const isType = (kind: string) => kind === "interface" || kind === "typeAlias";
+  // A namespace contains only types.
+  const isType = (kind: string) => ["interface", "typeAlias", "namespace"].includes(kind);
   return symbols.map(({ name, declarations }) => ({ name, isType: declarations.every(({ kind }) => isType(kind)) }));
 }
 

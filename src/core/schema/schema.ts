@@ -2,9 +2,8 @@
  * The types of schemas: the forms that authors write, the types inferred from these forms, and compiled schemas.
  */
 import type { Issue, JsonSchema } from "./json_schema.ts";
-import type { StandardIssue, StandardResult } from "./standard_result.ts";
 
-export type { JsonSchema, StandardIssue, StandardResult };
+export type { JsonSchema };
 
 /**
  * A schema, in one of three forms:
@@ -21,50 +20,69 @@ export type { JsonSchema, StandardIssue, StandardResult };
  */
 export type Schema<T = unknown> = StandardSchema<T> | Shape | JsonSchema;
 
+/** Schemas by name, such as the parameters of an extension's methods by the name of the method. */
+export type Schemas = { readonly [name: string]: Schema };
+
 /** An object of schemas, one for each property. */
 export type Shape = { readonly [name: string]: StandardSchema };
 
 /** The parts of Standard Schema (version 1) and Standard JSON Schema that this library uses. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
   /** Properties that Standard Schema defines. */
-  readonly "~standard": StandardProps<Output, Input>;
+  readonly "~standard": StandardSchema.Props<Output, Input>;
 }
 
-/** The `~standard` property. */
-export interface StandardProps<Output = unknown, Input = unknown> {
-  /** Version of Standard Schema. */
-  readonly version: 1;
-  /** Name of the schema library, such as `zod`. */
-  readonly vendor: string;
-  /** Validates a value, and may transform it. */
-  readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-  /** Converts the schema to JSON Schema. Some schema libraries need an extra function to add this property. */
-  readonly jsonSchema?: {
-    readonly input: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
-    readonly output: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
-  } | undefined;
-  /** Only for type inference. Not set at runtime. */
-  readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+/** The types of the parts of a {@linkcode StandardSchema}. */
+export declare namespace StandardSchema {
+  /** The `~standard` property. */
+  export interface Props<Output = unknown, Input = unknown> {
+    /** Version of Standard Schema. */
+    readonly version: 1;
+    /** Name of the schema library, such as `zod`. */
+    readonly vendor: string;
+    /** Validates a value, and may transform it. */
+    readonly validate: (value: unknown) => Result<Output> | Promise<Result<Output>>;
+    /** Converts the schema to JSON Schema. Some schema libraries need an extra function to add this property. */
+    readonly jsonSchema?: {
+      readonly input: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
+      readonly output: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
+    } | undefined;
+    /** Only for type inference. Not set at runtime. */
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  }
+
+  /** The part of a Standard Schema that declares the input and output types. */
+  export interface Types<Output, Input> {
+    /** The `~standard` property, as in {@linkcode StandardSchema}. */
+    readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
+  }
+
+  /** The validated, possibly transformed value, or the issues. */
+  export type Result<Output = unknown> =
+    | { readonly value: Output; readonly issues?: undefined }
+    | { readonly issues: readonly Issue[] };
+
+  /** A validation error. */
+  export interface Issue {
+    /** Description of the issue for people. */
+    readonly message: string;
+    /** Path to the invalid value. */
+    readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+  }
 }
 
 /**
  * The output type of a schema. For a raw JSON Schema that is not a literal, the type is an object with any properties.
  */
-export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
+export type Infer<S> = S extends StandardSchema.Types<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
   : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
 /** The input type of a schema. `unknown` for a raw JSON Schema. */
-export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Input
+export type InferInput<S> = S extends StandardSchema.Types<unknown, infer Input> ? Input
   : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;
-
-/** The part of a Standard Schema that declares the input and output types. */
-export interface StandardTypes<Output, Input> {
-  /** The `~standard` property, as in {@linkcode StandardSchema}. */
-  readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
-}
 
 /** The type of the values of a shape. A property that may be `undefined` is optional. */
 export type InferShape<T> =
@@ -113,7 +131,7 @@ export type Checked =
   | { readonly problem: string };
 
 /** Describes the issues of a value. */
-export type FormatIssues = (issues: readonly (Issue | StandardIssue)[]) => string;
+export type FormatIssues = (issues: readonly (Issue | StandardSchema.Issue)[]) => string;
 
 export interface CompiledSchema {
   /**

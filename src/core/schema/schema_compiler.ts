@@ -7,7 +7,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, FormatIssues, Schema, Shape, StandardSchema } from "./schema.ts";
-import { checkResult, type StandardResult } from "./standard_result.ts";
+import { checkResult } from "./standard_result.ts";
 
 export interface SchemaOptions {
   /** Use the input or the output type of a schema that transforms values. An input schema must describe objects. */
@@ -204,7 +204,7 @@ function isStandard(schema: unknown): schema is StandardSchema {
   return "~standard" in Object(schema);
 }
 
-function toChecked(result: StandardResult, format: FormatIssues): Checked {
+function toChecked(result: StandardSchema.Result, format: FormatIssues): Checked {
   checkResult(result);
   return result.issues ? { problem: format(result.issues) } : result;
 }

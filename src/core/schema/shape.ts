@@ -2,11 +2,11 @@
  * Checks values against a shape, which is an object of schemas. Loaded when the first value is validated.
  */
 import { isPromiseLike } from "../protocol/promises.ts";
-import type { Shape } from "./schema.ts";
-import { checkResult, type StandardResult } from "./standard_result.ts";
+import type { Shape, StandardSchema } from "./schema.ts";
+import { checkResult } from "./standard_result.ts";
 
 /** Omits properties that the shape does not define. */
-export function validateShape(shape: Shape, value: unknown): StandardResult | Promise<StandardResult> {
+export function validateShape(shape: Shape, value: unknown): StandardSchema.Result | Promise<StandardSchema.Result> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { issues: [{ message: "expected an object" }] };
   }
@@ -20,7 +20,7 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
     promise.catch(() => {});
     return promise;
   });
-  const join = (results: readonly StandardResult[]): StandardResult => {
+  const join = (results: readonly StandardSchema.Result[]): StandardSchema.Result => {
     results.forEach(checkResult);
     const issues = results.flatMap(({ issues = [] }, i) =>
       issues.map(({ message, path = [] }) => ({ message, path: [names[i], ...path] }))

@@ -3,19 +3,7 @@
  *
  * @see https://standardschema.dev
  */
-
-/** The validated, possibly transformed value, or the issues. */
-export type StandardResult<Output = unknown> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly StandardIssue[] };
-
-/** A validation error. */
-export interface StandardIssue {
-  /** Description of the issue for people. */
-  readonly message: string;
-  /** Path to the invalid value. */
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-}
+import type { StandardSchema } from "./schema.ts";
 
 /**
  * Checks the result of a schema's `validate`. Without this check, a `validate` function that returns nothing would turn
@@ -23,7 +11,7 @@ export interface StandardIssue {
  *
  * @throws {TypeError} if the result has neither a value nor issues.
  */
-export function checkResult(result: StandardResult): void {
+export function checkResult(result: StandardSchema.Result): void {
   if (typeof result === "object" && result !== null && (result.issues || "value" in result)) return;
   throw new TypeError(
     "Cannot validate a value: the schema's validate() returned neither { value } nor { issues }",

@@ -6,7 +6,7 @@
  */
 import { INVALID_PARAMS, McpError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
-import type { CompiledSchema, Infer, Schema } from "../../core/schema/schema.ts";
+import type { CompiledSchema, Infer, Schema, Schemas } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Call } from "../call/call.ts";
@@ -41,9 +41,6 @@ import { extensionLayer } from "./layer.ts";
 import { QUOTA } from "./option_names.ts";
 import { createLife } from "./watcher.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
-
-/** Schemas, keyed by the name of a method, notification or filter key. */
-export type Schemas = { readonly [name: string]: Schema };
 
 /** Type of the parameters that a schema describes. Without a schema, the parameters can have any type. */
 export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;

@@ -8,7 +8,7 @@ import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
 import { INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
-import type { Checked, Schema, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
+import type { Checked, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import type { Issue, JsonSchema } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
@@ -437,7 +437,7 @@ class Table {
   }
 
   /** Returns an issue with the new name of the argument. Throws for a hidden argument, because no client can change it. */
-  #rename(issue: Issue | StandardIssue): Issue | StandardIssue {
+  #rename(issue: Issue | StandardSchema.Issue): Issue | StandardSchema.Issue {
     const { path = [], message } = issue;
     if (typeof path === "string") {
       const is = (name: string) => path === name || [".", "["].some((next) => path.startsWith(name + next));

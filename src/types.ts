@@ -49,7 +49,6 @@ export type {
 export type { PublishedTool } from "./server/visibility/feature_parts.ts";
 export type { LogFilter, ServerLogOptions } from "./server/call/log.ts";
 export type { AdmitInfo } from "./server/engine/admission.ts";
-export type { Capabilities } from "./server/call/capabilities.ts";
 export type { ResourceContents, SamplingContent } from "./core/protocol/types.ts";
 export type { NameList, TemplateVariables } from "./core/protocol/uri_template.ts";
 export type {

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { openapi, type OpenApiOptions, type OperationChange } from "../../src/ready/openapi/openapi.ts";
+import type { ArgumentChange } from "../../src/types.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { post, ref, toDocument, withEcho } from "./echo.ts";
@@ -28,7 +29,9 @@ const document = toDocument({
   form: toBody("Owner", "application/x-www-form-urlencoded"),
   list: { parameters: [filter] },
 }, { components: { schemas } });
-const fix = (path: string, value: unknown = "acme"): OperationChange => ({ input: { [path]: { value } } });
+const fix = (path: string, value: ArgumentChange["value"] = "acme"): OperationChange => ({
+  input: { [path]: { value } },
+});
 
 Deno.test("transform fixes a member of a body, which clients neither see nor set", async () => {
   const transform = {

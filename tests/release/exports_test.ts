@@ -22,7 +22,7 @@ const MOST_NAMES = 369;
 const LATER: Readonly<Record<string, number>> = {
   "./search": 3,
   "./web": 6,
-  "./openapi": 14,
+  "./openapi": 13,
   "./apps": 9,
   "./apps/page": 7,
   "./client/oauth": 26,

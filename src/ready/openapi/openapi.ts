@@ -16,5 +16,5 @@
 export { type Api, type DocumentFacts, openapi, readOpenApi, type ServedOperation } from "./api.ts";
 export type { ApiCredentials, BasicCredential, FindCredential } from "./credentials.ts";
 export type { ApiOperation } from "./api_operation.ts";
-export type { OpenApiOptions, OperationArgumentChange, OperationChange, OperationKind } from "./options.ts";
+export type { OpenApiOptions, OperationChange, OperationKind } from "./options.ts";
 export { principalOf } from "./principals.ts";

@@ -2,6 +2,7 @@
  * The options of an API.
  */
 import { isPlain, type KnownOptions } from "../../core/known_options.ts";
+import type { ArgumentChange } from "../../server/handlers/transform.ts";
 import type { RequestLimits } from "../http_request.ts";
 import { REQUEST_RULES } from "../http_template.ts";
 import type { ApiOperation } from "./api_operation.ts";
@@ -9,18 +10,6 @@ import type { ApiCredentials } from "./credentials.ts";
 
 /** The kind of handler that an operation becomes. `none` leaves the operation out. */
 export type OperationKind = "tool" | "resource" | "template" | "none";
-
-/** How an argument changes. See `transform`. */
-export interface OperationArgumentChange {
-  /** The name that clients use. */
-  readonly name?: string;
-  /** Description for the model. */
-  readonly description?: string;
-  /** Value of the argument if the client sends none. The argument is then optional. */
-  readonly default?: unknown;
-  /** Hides the argument, and sets it to a JSON value, or to what the function returns for a call. */
-  readonly value?: unknown;
-}
 
 /** How an operation changes for clients. See `transform`. */
 export interface OperationChange {
@@ -36,7 +25,7 @@ export interface OperationChange {
    * The changes of arguments, by the name of the argument. A path such as `body.options.tenant` names a member of an
    * argument, which can only get a `value`. Only for tools.
    */
-  readonly input?: Readonly<Record<string, OperationArgumentChange>>;
+  readonly input?: Readonly<Record<string, ArgumentChange>>;
 }
 
 /** Options of {@linkcode openapi}. `baseUrl` or `fetch` is required. */

@@ -4,20 +4,16 @@
 import type { ListName } from "./context.ts";
 import { type KnownOptions, show } from "../../core/known_options.ts";
 
-/** The capabilities that can be disabled. Each field is `true` if the capability is enabled. */
-export interface Capabilities {
-  /** Notifications when a list changes. */
-  readonly listChanged: boolean;
-  /** Subscriptions to resources. */
-  readonly subscribe: boolean;
-  /** Argument completion. */
-  readonly completions: boolean;
-  /** Log messages that the server sends to clients. */
-  readonly logging: boolean;
-}
-
-/** The capabilities that a server declares. Each boolean option defaults to `true`. */
-export interface CapabilityOptions extends Partial<Capabilities> {
+/** The capabilities that a server declares. */
+export interface CapabilityOptions {
+  /** Notifications when a list changes. Defaults to `true`. */
+  readonly listChanged?: boolean;
+  /** Subscriptions to resources. Defaults to `true`. */
+  readonly subscribe?: boolean;
+  /** Argument completion. Defaults to `true`. */
+  readonly completions?: boolean;
+  /** Log messages that the server sends to clients. Defaults to `true`. */
+  readonly logging?: boolean;
   /**
    * Declares the `tools` capability even while the server has no tools, so that clients are notified when
    * `server.handlers.add` adds the first tool. A server with tools always declares the capability.
@@ -30,7 +26,7 @@ export interface CapabilityOptions extends Partial<Capabilities> {
 }
 
 /** {@linkcode CapabilityOptions} with the defaults filled in. */
-export interface ReadCapabilities extends Capabilities {
+export interface ReadCapabilities extends Required<Omit<CapabilityOptions, ListName>> {
   /** The lists whose capability is declared even while the list is empty. */
   readonly lists: readonly ListName[];
 }

@@ -45,7 +45,7 @@ export function testStore(make: () => Awaitable<Store>, options: TestStoreOption
   for (const { name, run } of listStoreCases(make)) test(`store: ${name}`, run);
 }
 
-/** Returns the tests of {@linkcode testStore}, for test runners without a function such as `test(name, run)`. */
+/** Returns the tests of {@linkcode testStore}. */
 export function listStoreCases(make: () => Awaitable<Store>): readonly {
   /** The rule that is tested. */
   readonly name: string;

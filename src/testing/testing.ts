@@ -23,7 +23,7 @@ export type { SubscriptionFilter } from "../client/subscription.ts";
 export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
-export { listStoreCases, testStore, type TestStoreOptions } from "./test_store.ts";
+export { testStore, type TestStoreOptions } from "./test_store.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";
 export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";

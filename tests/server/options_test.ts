@@ -520,7 +520,6 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
   "./testing replayTranscript": "a server and a transcript",
-  "./testing listStoreCases": "a function that makes stores",
 };
 
 Deno.test("every exported function is in the table of factories, or takes no options", async () => {

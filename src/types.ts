@@ -9,7 +9,7 @@
  *
  * @module
  */
-export type { ListedOptions, OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
+export type { ListedOptions, OutputOf, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
 export type {
   ArgumentChange,
   ArgumentChanges,
@@ -21,7 +21,6 @@ export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool }
 export type {
   ListedResourceOptions,
   ReadVariables,
-  ResourceAllow,
   ResourceCommonOptions,
   ResourceFactory,
   ResourceFixedOptions,
@@ -29,8 +28,8 @@ export type {
   ResourceTemplateOptions,
   TemplateText,
 } from "./server/handlers/resource.ts";
-export type { ArgumentNames, PromptFactory, PromptMessageReturn } from "./server/handlers/prompt.ts";
-export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./server/services/service_factory.ts";
+export type { PromptFactory, PromptMessageReturn } from "./server/handlers/prompt.ts";
+export type { ServiceScope } from "./server/services/service_factory.ts";
 export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./server/call/service.ts";
 export type { TextParams } from "./server/options.ts";
 export type {
@@ -47,17 +46,9 @@ export type {
   ReadSession,
 } from "./server/call/context.ts";
 export type { PublishedTool } from "./server/visibility/feature_parts.ts";
-export type { LogFilter, ServerLogOptions } from "./server/call/log.ts";
+export type { ServerLogOptions } from "./server/call/log.ts";
 export type { AdmitInfo } from "./server/engine/admission.ts";
 export type { ResourceContents, SamplingContent } from "./core/protocol/types.ts";
 export type { NameList, TemplateVariables } from "./core/protocol/uri_template.ts";
-export type {
-  CallArguments,
-  HandlersOf,
-  InputOf,
-  NameOf,
-  OutputNamed,
-  TypedToolResult,
-  TypesOf,
-} from "./client/typed_client.ts";
+export type { CallArguments, HandlersOf, InputOf, NameOf, OutputNamed, TypesOf } from "./client/typed_client.ts";
 export type { InferJson, InferProperties, InferShape, InferType, Shape } from "./core/schema/schema.ts";

@@ -55,16 +55,16 @@ export interface AnswerContext {
    * The client's request for which the server needs the answer. `undefined` if several requests are running in a
    * session over stdio, because the server's request does not identify the client's request.
    */
-  readonly request?: OriginatingRequest;
+  readonly request?: {
+    /** The method of the request, such as `tools/call`. */
+    readonly method: string;
+    /** The parameters of the request. */
+    readonly params: Params;
+  };
 }
 
 /** A request from the client for which the server needs an answer from the client. */
-export interface OriginatingRequest {
-  /** The method of the request, such as `tools/call`. */
-  readonly method: string;
-  /** The parameters of the request. */
-  readonly params: Params;
-}
+export type OriginatingRequest = NonNullable<AnswerContext["request"]>;
 
 /** Callbacks that answer requests from the server. The client declares the capability of each callback that is set. */
 export interface AnswerOptions {

@@ -16,14 +16,7 @@
  *
  * @module
  */
-export type {
-  AnswerContext,
-  AnswerOptions,
-  ElicitRequest,
-  ElicitResult,
-  ElicitUrlRequest,
-  OriginatingRequest,
-} from "./answer_options.ts";
+export type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./answer_options.ts";
 export type { AuthChallenge, AuthRequest, BoundToken, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
 export type { Client, CompleteOptions, Completion } from "./calls.ts";

@@ -5,7 +5,7 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../core/protocol/errors.ts
 import { type Id, isId, isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { ANSWER, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
+import { ANSWER, type AnswerContext, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
@@ -130,7 +130,7 @@ export interface ServerRequest {
   /**
    * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
    */
-  readonly request?: OriginatingRequest;
+  readonly request?: AnswerContext["request"];
 }
 
 /**

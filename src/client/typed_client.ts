@@ -54,16 +54,18 @@ export type OutputNamed<T, N, All = T> = T extends { readonly name: N; readonly 
 export type CallArguments<Input> = Record<never, never> extends Input ? [args?: Input, options?: RequestOptions]
   : [args: Input, options?: RequestOptions];
 
-/** The result of a tool call, with typed structured content. `structuredContent` is `undefined` if the tool failed. */
-export type TypedToolResult<Output> = ToolResult & Result & { readonly structuredContent?: Output };
-
 /** A client that is connected to a server of the type `S`. */
 export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt" | "readTemplate"> {
-  /** Calls a tool, like {@linkcode Client.callTool}. */
+  /** Calls a tool, like {@linkcode Client.callTool}. `structuredContent` is `undefined` if the tool failed. */
   callTool<N extends NameOf<HandlersOf<S, "tool">>>(
     name: N,
     ...rest: CallArguments<InputOf<HandlersOf<S, "tool">, N>>
-  ): Promise<TypedToolResult<OutputNamed<HandlersOf<S, "tool">, N>>>;
+  ): Promise<
+    ToolResult & Result & {
+      /** The structured content, with the type of the tool's output. */
+      readonly structuredContent?: OutputNamed<HandlersOf<S, "tool">, N>;
+    }
+  >;
   /** Gets the messages of a prompt, like {@linkcode Client.getPrompt}. */
   getPrompt<N extends NameOf<HandlersOf<S, "prompt">>>(
     name: N,

@@ -28,7 +28,6 @@ export type {
   RedirectedQuestion,
   WatchTopic,
   WrappedCall,
-  WrappedHandler,
 } from "../server/engine/extension.ts";
 export type { ExtensionSteps } from "../server/engine/layers.ts";
 export type { HandlerCall } from "../server/call/handler_call.ts";

@@ -23,14 +23,6 @@ import type { Cors } from "./transports/http/cors.ts";
 export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
 
 /**
- * Returns the handlers of the concrete path with these parameters. Returns `undefined` if the path does not exist;
- * clients then get HTTP 404.
- */
-export type PathHandlers<P extends Schema> = (
-  params: Infer<P>,
-) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
-
-/**
  * Options of a server whose path can have parameters. Only `name` and `version` are required. `P` is the schema of the
  * path parameters.
  */
@@ -39,9 +31,12 @@ export interface PathServerOptions<P extends Schema = TextParams, H extends read
   /**
    * The tools, resources and prompts. If the path has parameters, `handlers` can be a function that returns the
    * handlers of one concrete path. The function runs on the first request to a concrete path, and on the next request
-   * after the server has evicted the path from memory.
+   * after the server has evicted the path from memory. If the function returns `undefined`, the path does not exist, and
+   * clients get HTTP 404.
    */
-  readonly handlers?: H | PathHandlers<P>;
+  readonly handlers?:
+    | H
+    | ((params: Infer<P>) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>);
   /**
    * Schema that validates and converts the path parameters. Requests with invalid parameters get HTTP 404. Handlers and
    * services read the converted values with `ctx.pathParams(pathSchema)`. The schema runs before the caller is

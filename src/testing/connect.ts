@@ -21,7 +21,7 @@ import { LegacyCodec, legacyProtocol } from "../client/legacy.ts";
 import type { Notification } from "../client/message.ts";
 import { ModernCodec, ModernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
-import { REQUEST, type RequestHandler, Rpc, type TestRequestOptions } from "../client/rpc.ts";
+import { REQUEST, type RequestHandler, Rpc, type ServerRequest, type TestRequestOptions } from "../client/rpc.ts";
 import { checkMaxAnswers, MAX_ANSWERS } from "../client/answer_budget.ts";
 import { toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
@@ -31,10 +31,10 @@ import { FaultLog, withFaults } from "./fault_log.ts";
 import { createSubscription, type TestSubscription } from "./subscription.ts";
 import { Transcript } from "../core/kit/transcript.ts";
 import {
+  type LocalServer,
   type OpenTransport,
   openTransport,
   startHost,
-  type LocalServer,
   type Transport,
   type TransportInfo,
 } from "./transports.ts";
@@ -80,10 +80,10 @@ export interface ConnectTestOptions extends
   readonly path?: string;
   /**
    * Responds to all elicitation, sampling and roots requests. The client sends the returned result without validation,
-   * so tests can send invalid responses. With this option, the client declares all capabilities, unless `capabilities`
-   * is set.
+   * so tests can send invalid responses. `signal` aborts when the server's request is cancelled. With this option, the
+   * client declares all capabilities, unless `capabilities` is set.
    */
-  readonly answer?: RequestHandler;
+  readonly answer?: (request: ServerRequest, signal: AbortSignal) => unknown;
 }
 
 const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {

@@ -11,23 +11,23 @@ const VALUES = [
   ...["mount", "extension", "onlyMethods", "isQuestion", "McpError", "ToolError"],
   ...["toolProvider", "promptProvider", "transform"],
 ];
-const MOST_TYPES = 100;
+const MOST_TYPES = 99;
 /**
  * Maximum number of exported names in all earlier entries. Raise it only if a new feature needs another name in such an
  * entry, as testTask, replayTranscript, authScheme, toolProvider and transform did, or if two entries use one name for two things, as
  * Completion, Subscription and ConnectOptions did.
  */
-const MOST_NAMES = 369;
+const MOST_NAMES = 349;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./search": 3,
   "./web": 6,
   "./openapi": 13,
-  "./apps": 9,
+  "./apps": 7,
   "./apps/page": 7,
-  "./client/oauth": 26,
+  "./client/oauth": 25,
   "./client/skills": 7,
-  "./client/tasks": 10,
+  "./client/tasks": 9,
   "./handlers": 15,
   "./layers": 30,
   "./observe": 39,

@@ -200,6 +200,8 @@ class Writer {
       const members = listMembers(literal ?? def);
       const signature = kind === "variable"
         ? toConstant(node)
+        : kind === "namespace"
+        ? node.getText().replace(/^export declare /, "")
         : kind === "typeAlias" && literal && members.length && ts.isTypeAliasDeclaration(node)
         ? `type ${node.name.text}${toParameters(node)} = { … }`
         : toSignature(node);

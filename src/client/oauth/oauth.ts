@@ -29,7 +29,6 @@ export type { ClientIdentityOptions, KnownClient } from "./registration.ts";
 export {
   clientCredentials,
   type ClientCredentialsOptions,
-  type ClientKey,
   enterpriseSignIn,
   type EnterpriseSignInOptions,
   type ProgramClient,

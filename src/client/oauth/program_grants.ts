@@ -18,23 +18,20 @@ export interface ProgramClient {
   /** The client secret at the authorization server. */
   readonly secret?: string;
   /**
-   * The client's private key, instead of a secret. The JSON Web Key must contain `alg`, such as `ES256`, and `kid` if
+   * The client's private key, instead of a secret. The JSON Web Key (RFC 7517) must contain `alg`, such as `ES256`, and `kid` if
    * the authorization server requires a key id.
    */
-  readonly key?: ClientKey;
+  readonly key?: {
+    /** The signature algorithm. */
+    readonly alg: string;
+    /** Other members of the key, such as `kid`. */
+    readonly [member: string]: unknown;
+  };
   /**
    * The URL of the authorization server where the client was registered, spelled as in its metadata. Required with a
    * secret or a key.
    */
   readonly issuer?: string;
-}
-
-/** A private JSON Web Key (RFC 7517). */
-export interface ClientKey {
-  /** The signature algorithm. */
-  readonly alg: string;
-  /** Other members of the key, such as `kid`. */
-  readonly [member: string]: unknown;
 }
 
 /** Options of {@linkcode clientCredentials}. */
@@ -205,7 +202,7 @@ async function toParty(client: ProgramClient, as: AuthorizationServer): Promise<
   return { info: { client_id: client.id }, authentication };
 }
 
-async function toKeyAuthentication(jwk: ClientKey): Promise<ClientAuthentication> {
+async function toKeyAuthentication(jwk: NonNullable<ProgramClient["key"]>): Promise<ClientAuthentication> {
   const key = await importJWK(jwk);
   if (!(key instanceof CryptoKey)) {
     throw new TypeError("Cannot use client.key: the value is not a private JSON Web Key with alg");

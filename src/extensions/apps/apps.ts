@@ -37,7 +37,7 @@ import { script } from "./bridge_script.ts";
 import { addScript, findLoaded } from "./document.ts";
 import { type AppMetadata, findOriginProblem, toMetadata } from "./metadata.ts";
 
-export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
+export type { AppMetadata } from "./metadata.ts";
 
 /** Options of {@linkcode app}. Requires `uri`, and either `html` or `file`. */
 export interface AppOptions extends AppMetadata {

@@ -4,36 +4,33 @@
  */
 import { isOriginSource } from "../../core/kit/origin_source.ts";
 
-/** Origins that an app uses, such as `https://api.example.com`. Hosts block all other origins. */
-export interface AppCsp {
-  /** Origins that `fetch` and `WebSocket` may connect to. */
-  readonly connectDomains?: readonly string[];
-  /** Origins of images, scripts, style sheets, fonts and media. Wildcards are allowed: `https://*.example.com`. */
-  readonly resourceDomains?: readonly string[];
-  /** Origins that the app may show in frames. */
-  readonly frameDomains?: readonly string[];
-  /** Origins that the app may use in a `base` element. */
-  readonly baseUriDomains?: readonly string[];
-}
-
-/** Browser permissions that an app requests. The app must also work if a host denies the permissions. */
-export interface AppPermissions {
-  /** Access to the camera. */
-  readonly camera?: Readonly<Record<never, never>>;
-  /** Access to the microphone. */
-  readonly microphone?: Readonly<Record<never, never>>;
-  /** Access to the device's location. */
-  readonly geolocation?: Readonly<Record<never, never>>;
-  /** Writing to the clipboard. */
-  readonly clipboardWrite?: Readonly<Record<never, never>>;
-}
-
 /** Options of an app that are sent to the host as metadata. */
 export interface AppMetadata {
-  /** Origins that the app uses. Defaults to no origins. */
-  readonly csp?: AppCsp;
-  /** Permissions that the app requests. Defaults to no permissions. */
-  readonly permissions?: AppPermissions;
+  /** Origins that the app uses, such as `https://api.example.com`. Hosts block all other origins. Defaults to no origins. */
+  readonly csp?: {
+    /** Origins that `fetch` and `WebSocket` may connect to. */
+    readonly connectDomains?: readonly string[];
+    /** Origins of images, scripts, style sheets, fonts and media. Wildcards are allowed: `https://*.example.com`. */
+    readonly resourceDomains?: readonly string[];
+    /** Origins that the app may show in frames. */
+    readonly frameDomains?: readonly string[];
+    /** Origins that the app may use in a `base` element. */
+    readonly baseUriDomains?: readonly string[];
+  };
+  /**
+   * Browser permissions that the app requests. The app must also work if a host denies the permissions. Defaults to no
+   * permissions.
+   */
+  readonly permissions?: {
+    /** Access to the camera. */
+    readonly camera?: Readonly<Record<never, never>>;
+    /** Access to the microphone. */
+    readonly microphone?: Readonly<Record<never, never>>;
+    /** Access to the device's location. */
+    readonly geolocation?: Readonly<Record<never, never>>;
+    /** Writing to the clipboard. */
+    readonly clipboardWrite?: Readonly<Record<never, never>>;
+  };
   /** Dedicated origin for the app's sandbox. Each host has its own format. By default, the host chooses an origin. */
   readonly domain?: string;
   /** Whether the host draws a border and a background around the app. By default, the host decides. */

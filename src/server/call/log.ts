@@ -10,19 +10,18 @@ import { readSyncVerdict } from "./verdict.ts";
 /** Maximum number of log messages of a call that are sent while the client reads too slowly. */
 export const MAX_QUEUED_LOGS = 256;
 
-/** Returns whether a client receives a log message. */
-export type LogFilter = (receiver: {
-  /** The authenticated caller of the client's latest request, if any. */
-  readonly principal?: Principal;
-  /** Unverified facts that the client declares about itself. */
-  readonly client: ClientInfo;
-}) => boolean;
-
 /** Options of a log message that is sent outside of a call. */
 export interface ServerLogOptions extends LogOptions {
   /** Selects the clients that receive the message. Defaults to all clients whose log level includes the message. */
-  readonly to?: LogFilter;
+  readonly to?: (receiver: {
+    /** The authenticated caller of the client's latest request, if any. */
+    readonly principal?: Principal;
+    /** Unverified facts that the client declares about itself. */
+    readonly client: ClientInfo;
+  }) => boolean;
 }
+
+export type LogFilter = NonNullable<ServerLogOptions["to"]>;
 
 /** Sends log messages outside of a call. There is one method per level. */
 export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };

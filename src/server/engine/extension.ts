@@ -22,20 +22,17 @@ import type { KeptBytes, ServerHandle, StartPart } from "./server_handle.ts";
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
-/** The handler that has the layer. */
-export interface WrappedHandler {
-  /** Name of a tool or a prompt, URI of a resource, or URI template of a resource template. */
-  readonly name: string;
-  /** JSON Schema of the tool's or prompt's input, if any. */
-  readonly inputSchema?: JsonSchema;
-  /** JSON Schema of the tool's output, if any. */
-  readonly outputSchema?: JsonSchema;
-}
-
 /** The call that a layer of an extension wraps. The methods can be destructured. */
 export interface WrappedCall {
-  /** The handler. */
-  readonly handler: WrappedHandler;
+  /** The handler that has the layer. */
+  readonly handler: {
+    /** Name of a tool or a prompt, URI of a resource, or URI template of a resource template. */
+    readonly name: string;
+    /** JSON Schema of the tool's or prompt's input, if any. */
+    readonly inputSchema?: JsonSchema;
+    /** JSON Schema of the tool's output, if any. */
+    readonly outputSchema?: JsonSchema;
+  };
   /** The object that `start` of the extension received. `undefined` if the extension has no `start` function. */
   readonly server: ServerHandle | undefined;
   /** The handler's context. `ctx.signal` aborts when the handler should stop. */

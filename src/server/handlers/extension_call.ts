@@ -8,7 +8,7 @@ import type { LogLevel } from "../../core/protocol/types.ts";
 import { Answers } from "../call/answers.ts";
 import { Call, type CallHome, type Deferred, deriveHost, isProgressToken, type OnHandle } from "../call/call.ts";
 import type { ProgressOptions } from "../call/context.ts";
-import type { DetachOptions, Redirect, WrappedCall, WrappedHandler } from "../engine/extension.ts";
+import type { DetachOptions, Redirect, WrappedCall } from "../engine/extension.ts";
 import type { ExtensionPart } from "../engine/layers.ts";
 import type { ServerHandle } from "../engine/server_handle.ts";
 import type { Executor } from "../visibility/feature.ts";
@@ -35,7 +35,7 @@ export type RunCall = (call: Call) => Result | Promise<Result>;
 
 export interface WrappingLayer extends ExtensionPart {
   readonly around: NonNullable<ExtensionPart["around"]>;
-  readonly handler: WrappedHandler;
+  readonly handler: WrappedCall["handler"];
 }
 
 export async function runWrapped(

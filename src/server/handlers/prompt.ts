@@ -7,7 +7,7 @@ import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../../core/protocol/types.ts";
-import type { CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../../core/schema/schema.ts";
+import type { CompiledSchema, Infer, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
 import { listProperties } from "../../core/schema/walker.ts";
 import { readScopes } from "../call/scopes.ts";
@@ -78,12 +78,6 @@ export type PromptReturn =
   | readonly (Content | PromptMessageReturn)[]
   | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
 
-/** Names of the arguments that a schema accepts. A raw JSON Schema allows any name. */
-export type ArgumentNames<I extends Schema> = Extract<
-  keyof (unknown extends InferInput<I> ? Infer<I> : InferInput<I>),
-  string
->;
-
 /** Options of a prompt. Only `name` and `run` are required. */
 export interface PromptOptions<I extends Schema, S extends Services = NoServices, N extends string = string> {
   /** Name of the prompt, unique in the server. */
@@ -97,8 +91,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * strings. Without `input`, `run` gets an empty object.
    */
   readonly input?: I;
-  /** Completers, keyed by argument name. */
-  readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
+  /** Completers, keyed by argument name. A raw JSON Schema allows any name. */
+  readonly complete?: Completers<Extract<keyof SentOf<I>, string>, ServiceValues<S>>;
   /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
   /** Metadata for programs. Lists contain this metadata as `_meta`. */

@@ -52,13 +52,6 @@ import {
 } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
-/**
- * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
- * template, or a URI. `subject` is `undefined` if `allow` decides about the template or provider as a whole, such as
- * for lists.
- */
-export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
-
 /** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name that users and models see. */
@@ -77,8 +70,11 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   /**
    * Decides whether a caller may see and read the resource. For other callers, the resource does not exist, and the
    * server does not notify these callers of its changes. `allow` cannot use services that live for one call.
+   *
+   * `subject` is the first argument of `read`: the variables of a template, or a URI. `subject` is `undefined` if `allow`
+   * decides about the template or provider as a whole, such as for lists.
    */
-  readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
+  readonly allow?: (ctx: Context<SharedServiceValues<S>>, subject?: Input) => boolean | Promise<boolean>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
    * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.

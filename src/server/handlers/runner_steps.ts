@@ -14,7 +14,7 @@ import { show } from "../../core/known_options.ts";
 import { compose, type Middleware } from "../call/middleware.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 import type { Timeout } from "../../core/timers.ts";
-import type { WrappedHandler } from "../engine/extension.ts";
+import type { WrappedCall } from "../engine/extension.ts";
 import type { LayerEntry } from "../engine/layers.ts";
 import type { Apply, Executor, Runner, RunWithin } from "../visibility/feature.ts";
 import { type Bound, type CallParts, StepCall, toCore, type With, withState } from "./bound_layer.ts";
@@ -149,7 +149,7 @@ function toExtended(layers: readonly Bound[], options: CompiledOptions, place: s
   });
 }
 
-function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: string): WrappedHandler {
+function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: string): WrappedCall["handler"] {
   const toJsonSchema = (schema: Schema | undefined, use: "input" | "output") =>
     schema === undefined ? undefined : compileSchema(schema, { use, place }).json();
   return {

@@ -299,17 +299,10 @@ export interface ToolFactory {
     listed:
       | ListedTool
       | Pick<ListedTool, "name" | "title" | "description" | "icons" | "inputSchema" | "outputSchema" | "annotations">,
-    run: RunListed<S>,
+    run: ToolOptions<StandardSchema<Params, Params>, StandardSchema, S>["run"],
     options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ): Tool<string, Params, unknown, ServiceValues<S>>;
 }
-
-/** Calls a tool of another server with the arguments that the client sent. */
-export type RunListed<S extends Services = NoServices> = ToolOptions<
-  StandardSchema<Params, Params>,
-  StandardSchema,
-  S
->["run"];
 
 /** Options of `tool.from` and `prompt.from` besides the entry of a list. `Input` is the type of the arguments. */
 export type ListedOptions<Input, S extends Services = NoServices> =
@@ -339,7 +332,7 @@ export type ListedOptions<Input, S extends Services = NoServices> =
 export const tool: ToolFactory = Object.assign(makeTool, {
   from<S extends Services = NoServices>(
     listed: object,
-    run: RunListed<S>,
+    run: ToolOptions<StandardSchema<Params, Params>, StandardSchema, S>["run"],
     options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ) {
     const given = { kind: "tool", listed, run, options, known: TOOL };

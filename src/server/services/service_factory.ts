@@ -28,18 +28,6 @@ export interface ServiceScope {
   readonly signal: AbortSignal;
 }
 
-/** The argument of `make` for a service that lives for one call. */
-export interface CallServiceScope extends ServiceScope {
-  /** The context of the call that uses the value. */
-  readonly ctx: Context;
-}
-
-/** The argument of `make` for a service with a key. */
-export interface KeyedServiceScope extends ServiceScope {
-  /** The key for which the value is created. `undefined` for a value that lives for one call. */
-  readonly key: string | undefined;
-}
-
 /** Options of a service that lives as long as the server. */
 export interface ServiceOptions<T> {
   /** Lifetime of a value. Defaults to `"server"`. */
@@ -128,13 +116,26 @@ const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
  */
 export function service<T>(
   name: string,
-  make: (scope: CallServiceScope) => T | Promise<T>,
+  make: (
+    scope: ServiceScope & {
+      /** The context of the call that uses the value. */
+      readonly ctx: Context;
+    },
+  ) => T | Promise<T>,
   options: CallServiceOptions<T>,
 ): Service<T, "call">;
-/** Creates a service with one value per key, such as per caller or per tenant. */
+/**
+ * Creates a service with one value per key, such as per caller or per tenant. `make` gets the key, which is `undefined`
+ * for a value that lives for one call.
+ */
 export function service<T>(
   name: string,
-  make: (scope: KeyedServiceScope) => T | Promise<T>,
+  make: (
+    scope: ServiceScope & {
+      /** The key for which the value is created. `undefined` for a value that lives for one call. */
+      readonly key: string | undefined;
+    },
+  ) => T | Promise<T>,
   options: KeyedServiceOptions<T>,
 ): Service<T, "key">;
 /** Creates a service with one value for the server. */

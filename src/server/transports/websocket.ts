@@ -26,7 +26,7 @@ import type { Refusal } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
 import { openPipe, type Pipe, type Served } from "./channel.ts";
 
-export type { Served };
+export type { Served } from "./channel.ts";
 
 /** Options of the WebSocket transport. */
 export interface WebSocketOptions {

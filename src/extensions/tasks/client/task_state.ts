@@ -10,14 +10,6 @@ import { toPrintableLine } from "../../../core/kit/printable.ts";
 /** The status of a task. `completed`, `failed` and `cancelled` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
-/** An elicitation, sampling or roots request of a task. */
-export interface TaskQuestion {
-  /** The method, such as `elicitation/create`. */
-  readonly method: string;
-  /** The parameters of the request. */
-  readonly params: Params;
-}
-
 /** The state of a task, as the server last reported it. */
 export interface TaskState {
   /** The id of the task. */
@@ -34,8 +26,17 @@ export interface TaskState {
   readonly ttlMs?: number;
   /** Milliseconds between two polls that the server suggests. */
   readonly pollIntervalMs?: number;
-  /** The open input requests by key, if the task waits for answers. Pass the answers to `answer`. */
-  readonly inputRequests: Readonly<Record<string, TaskQuestion>>;
+  /**
+   * The open elicitation, sampling and roots requests by key, if the task waits for answers. Pass the answers to `answer`.
+   */
+  readonly inputRequests: Readonly<
+    Record<string, {
+      /** The method, such as `elicitation/create`. */
+      readonly method: string;
+      /** The parameters of the request. */
+      readonly params: Params;
+    }>
+  >;
   /** The result of a completed task. */
   readonly result?: Result;
   /** The error of a failed task. */

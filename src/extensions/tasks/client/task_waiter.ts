@@ -10,7 +10,7 @@ import { INVALID_PARAMS, isRemoteError } from "../../../core/protocol/errors.ts"
 import type { Params, Result } from "../../../core/protocol/jsonrpc.ts";
 import type { PendingRequest } from "../../../client/extension.ts";
 import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
-import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
+import { hasEnded, readTask, TaskError, type TaskState } from "./task_state.ts";
 
 export interface WaitOptions {
   readonly clock: Clock;
@@ -168,7 +168,7 @@ export class TaskWaiter {
     }
   }
 
-  async #answer(key: string, question: TaskQuestion, signal: AbortSignal): Promise<void> {
+  async #answer(key: string, question: TaskState["inputRequests"][string], signal: AbortSignal): Promise<void> {
     if (this.#unanswered) return;
     signal.throwIfAborted();
     try {

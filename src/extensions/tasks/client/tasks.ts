@@ -23,5 +23,5 @@
  * @module
  */
 export { taskClient, type TaskClientOptions } from "./task_client.ts";
-export { TaskError, type TaskQuestion, type TaskState, type TaskStatus } from "./task_state.ts";
+export { TaskError, type TaskState, type TaskStatus } from "./task_state.ts";
 export { resumeTask, type ResumeTaskOptions, startTool, type ToolTask } from "./tool_task.ts";

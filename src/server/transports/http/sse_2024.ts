@@ -27,7 +27,7 @@ import type { Refusal } from "./refusals.ts";
 import type { HttpParts, Spot } from "./upgrades.ts";
 import { openPipe, type Pipe, type Served } from "../channel.ts";
 
-export type { Served };
+export type { Served } from "../channel.ts";
 
 interface OpenStream {
   readonly pipe: Pipe;

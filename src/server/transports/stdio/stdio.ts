@@ -25,7 +25,7 @@ import { checkOptions, type KnownOptions } from "../../../core/known_options.ts"
 import { enterServer, openPipe, type Pipe, type Served, type Write } from "../channel.ts";
 import { Outbox } from "../outbox.ts";
 
-export type { Served };
+export type { Served } from "../channel.ts";
 
 /** Options of the stdio transport. */
 export interface StdioOptions {

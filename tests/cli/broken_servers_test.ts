@@ -1,8 +1,12 @@
 // Servers and files that are broken in unexpected ways: each command states the problem and the remedy, and exits.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { once } from "node:events";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { readFile, rm, symlink } from "node:fs/promises";
+import { isNotDeno, listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
-import { type Finished, run, start } from "../support/processes.ts";
+import { runHere } from "./run_here.ts";
+import { type Finished, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -125,191 +129,191 @@ async function tryAll<T, R>(
   }
 }
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: call, install and doctor report a problem at a URL`, async () => {
-    await using server = serve((request) => {
-      const path = new URL(request.url).pathname.slice(1);
-      return Object.hasOwn(endpoints, path) ? endpoints[path][0](request) : reply("?", "text/plain", 404);
-    });
-    const { origin } = new URL(server.url);
-    await withFiles({}, async (cwd) => {
-      const attempt = async (path: string) => {
-        const url = `${origin}/${path}`;
-        // No short timeout for the endpoints that respond, because the machine may be busy.
-        const timeout = SILENT.includes(path) ? ["--timeout", "0.7"] : [];
-        const called = await run([...program, "call", url, ...timeout], { cwd });
-        const examined = await run([...program, "doctor", url, ...timeout], { cwd });
-        const words = ["install", url, "--client", "cursor", "--file", "c.json", "--header", "x=y"];
-        const installed = INSTALLED.includes(path) ? await run([...program, ...words], { cwd }) : undefined;
-        return { called, examined, installed };
-      };
-      await tryAll(Object.keys(endpoints), attempt, (path, { called, examined, installed }) => {
-        assertEquals([called.code, findFault(called)], [1, undefined], `call ${path}: ${called.stderr}`);
-        assertStringIncludes(called.stderr, endpoints[path][1]);
-        assertEquals([examined.code, findFault(examined)], [1, undefined], `doctor ${path}: ${examined.stderr}`);
-        assertStringIncludes(examined.stdout, "problem");
-        if (!installed) return;
-        // `install` accepts this URL, because the client sends the credentials itself.
-        const isAccepted = path === "basic";
-        assertEquals(installed.code, isAccepted ? 0 : 2, `install ${path}: ${installed.stderr}`);
-        if (!isAccepted) assertEquals(findFault(installed), undefined, `install ${path}: ${installed.stderr}`);
-      });
-      assertEquals(listNames(cwd), ["c.json"]);
-      assertEquals(Object.keys(JSON.parse(await Deno.readTextFile(`${cwd}/c.json`)).mcpServers).length, 1);
-    });
+Deno.test("call, install and doctor report a problem at a URL", async () => {
+  await using server = await serve((request) => {
+    const path = new URL(request.url).pathname.slice(1);
+    return Object.hasOwn(endpoints, path) ? endpoints[path][0](request) : reply("?", "text/plain", 404);
   });
-
-  testProcesses(`${name}: the error for a failed connection names the cause`, async () => {
-    const rude = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    (async () => {
-      for await (const connection of rude) connection.close();
-    })().catch(() => {});
-    await using web = serve(() => reply("", "text/plain"));
-    const { port } = new URL(web.url);
-    const cases: readonly (readonly [url: string, problem: string])[] = [
-      [`http://127.0.0.1:${rude.addr.port}/mcp`, sentence(rude.addr.port, "https://")],
-      [`https://127.0.0.1:${port}/mcp`, sentence(port, "http://")],
-      ["http://nobody.invalid/mcp", sentence("nobody.invalid")],
-    ];
-    const attempt = async ([url]: readonly [url: string, problem: string]) => {
-      const called = await run([...program, "call", url, "--timeout", "5"]);
-      return [called, await run([...program, "install", url, "--client", "cursor", "--dry-run"])];
+  const { origin } = new URL(server.url);
+  await withFiles({}, async (cwd) => {
+    const attempt = async (path: string) => {
+      const url = `${origin}/${path}`;
+      // No short timeout for the endpoints that respond, because the machine may be busy.
+      const timeout = SILENT.includes(path) ? ["--timeout", "0.7"] : [];
+      const called = await runHere(["call", url, ...timeout], { cwd });
+      const examined = await runHere(["doctor", url, ...timeout], { cwd });
+      const words = ["install", url, "--client", "cursor", "--file", "c.json", "--header", "x=y"];
+      const installed = INSTALLED.includes(path) ? await runHere(words, { cwd }) : undefined;
+      return { called, examined, installed };
     };
-    await tryAll(cases, attempt, ([url, problem], results) => {
-      for (const each of results) {
-        assertEquals([each.code, findFault(each)], [2, undefined], `${url}: ${each.stderr}`);
-        assertStringIncludes(each.stderr, problem);
-      }
+    await tryAll(Object.keys(endpoints), attempt, (path, { called, examined, installed }) => {
+      assertEquals([called.code, findFault(called)], [1, undefined], `call ${path}: ${called.stderr}`);
+      assertStringIncludes(called.stderr, endpoints[path][1]);
+      assertEquals([examined.code, findFault(examined)], [1, undefined], `doctor ${path}: ${examined.stderr}`);
+      assertStringIncludes(examined.stdout, "problem");
+      if (!installed) return;
+      // `install` accepts this URL, because the client sends the credentials itself.
+      const isAccepted = path === "basic";
+      assertEquals(installed.code, isAccepted ? 0 : 2, `install ${path}: ${installed.stderr}`);
+      if (!isAccepted) assertEquals(findFault(installed), undefined, `install ${path}: ${installed.stderr}`);
     });
-    rude.close();
+    assertEquals(listNames(cwd), ["c.json"]);
+    assertEquals(Object.keys(JSON.parse(await readFile(`${cwd}/c.json`, "utf8")).mcpServers).length, 1);
   });
+});
 
-  testProcesses(`${name}: check, call and install report a problem in a file`, async () => {
-    const texts = Object.fromEntries(Object.entries(files).map(([file, [text]]) => [file, text]));
-    await withFiles({ ...texts, ...good }, async (cwd) => {
-      await Deno.remove(`${cwd}/loop.ts`);
-      await Deno.symlink("loop.ts", `${cwd}/loop.ts`);
-      const before = listNames(cwd);
-      const attempt = async (file: string) => {
-        const checked = await run([...program, "check", file], { cwd });
-        const called = await run([...program, "call", file], { cwd });
-        const words = ["install", file, "--client", "cursor", "--allow-none"];
-        return [checked, called, ...INSTALLED.includes(file) ? [await run([...program, ...words], { cwd })] : []];
-      };
-      await tryAll(Object.keys(files), attempt, (file, results) => {
-        const [, problem, part = ""] = files[file];
-        results.forEach((each, i) => {
-          assertEquals([each.code, findFault(each)], [2, undefined], `${file}: ${each.stderr.slice(0, 500)}`);
-          if (i === 2) return;
-          assertStringIncludes(each.stderr, problem);
-          assertStringIncludes(each.stderr, part);
-          assert(each.stderr.length < 9100, file);
-        });
+Deno.test("options that contradict each other are refused, and list options can be repeated", async () => {
+  await withFiles(good, async (cwd) => {
+    const install = ["install", "good.ts", "--allow-none", "--client"];
+    const cases: readonly (readonly [words: readonly string[], problem: string])[] = [
+      [[...install, "cursor", "--client", "zed"], sentence("--client")],
+      [[...install, "cursor", "--name", "a", "--name", "b"], sentence("--name")],
+      [[...install, "cursor", "--name", "__proto__"], sentence("good.ts")],
+      [[...install, "cursor", "--name", EVIL], sentence("good.ts")],
+      [[...install, "cursor", "--name", "x".repeat(65)], sentence("good.ts", "64")],
+      [[...install, "cursor", "--file", "/proc/self/mem"], sentence("/proc/self/mem")],
+      [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], sentence("--timeout")],
+      [["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"], sentence("accept", "decline")],
+      [["call", "good.ts", "hi", "--root", "gone"], sentence("gone")],
+      [["call", "good.ts", "hi", "--root", "good.ts"], sentence("good.ts")],
+      [["call", "--", ""], sentence("--")],
+      [["--http", "--path", "/a/{b}"], sentence("/a/{b}", "/mcp")],
+      [["--http", "--path", "/a:b"], sentence("/a:b")],
+    ];
+    const attempt = ([words]: readonly [words: readonly string[], problem: string]) => runHere(words, { cwd });
+    await tryAll(cases, attempt, ([words, problem], tried) => {
+      assertEquals([tried.code, findFault(tried)], [2, undefined], `${words.join(" ")}: ${tried.stderr}`);
+      assertStringIncludes(tried.stderr, problem);
+    });
+    const many = ["--env", "HOME", "--env", "NO_COLOR", "--allow-env", "HOME", "--allow-env", "NO_COLOR,A"];
+    const dry = [...install.slice(0, 2), "--client", "claude-code", "--no-check", "--dry-run", ...many];
+    const { stdout } = await runHere(dry, { cwd });
+    const { env, args } = JSON.parse(stdout).mcpServers.good;
+    assertEquals(Object.keys(env), ["HOME", "NO_COLOR"]);
+    assertEquals(args.includes("--allow-env=A,HOME,NO_COLOR"), !isNotDeno);
+    const once = await runHere(["call", "good.ts", "hi", "--timeout", "9", "--timeout", "9"], { cwd });
+    assertEquals([once.code, once.stdout], [0, "Hi!\n"]);
+  });
+});
+
+Deno.test("new writes both files or neither file, and an empty list is reported as empty", async () => {
+  await withFiles(good, async (cwd) => {
+    await symlink("nowhere/x.ts", `${cwd}/weather_test.ts`);
+    const linked = await runHere(["new", "weather"], { cwd });
+    assertEquals(linked.code, 2);
+    assertStringIncludes(linked.stderr, sentence("weather_test.ts"));
+    assertEquals(listNames(cwd).includes("weather.ts"), false);
+    // Not even root can write to /proc.
+    const nowhere = await runHere(["new", "weather"], { cwd: "/proc" });
+    assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
+    assertStringIncludes(nowhere.stderr, sentence("weather.ts"));
+    for (const [command, kind] of [["prompt", "prompts"], ["read", "resources"]]) {
+      const { code, stdout, stderr } = await runHere([command, "good.ts"], { cwd });
+      assertEquals([code, stdout, stderr], [0, "", `${sentence(kind)}\n`]);
+    }
+    const help = await runHere(["help", "call"], { cwd });
+    assertEquals(help.stdout, (await runHere(["call", "--help"], { cwd })).stdout);
+  });
+});
+
+Deno.test("check writes the schema that a config file refers to", async () => {
+  const config = { $schema: "./mcp.schema.json", name: "c", tools: { t: { description: "Lists", run: ["ls"] } } };
+  await withFiles({ "sub/mcp.jsonc": config, ...good }, async (cwd) => {
+    const written = await runHere(["check", "sub/mcp.jsonc", "--write-schema"], { cwd });
+    assertEquals([written.code, findFault(written)], [0, undefined], written.stderr);
+    const text = await readFile(`${cwd}/sub/mcp.schema.json`, "utf8");
+    assertEquals(text, await readFile(new URL("../../mcp.schema.json", import.meta.url), "utf8"));
+    const wrong = await runHere(["check", "good.ts", "--write-schema"], { cwd });
+    assertEquals([wrong.code, listNames(cwd).includes("mcp.schema.json")], [2, false], wrong.stderr);
+  });
+});
+
+Deno.test("concurrent installations lose no entry and leave no partially written file", async () => {
+  for (const before of ['{"mcpServers":{"old":{"command":"x"}}, // kept\n "other": 1}', undefined]) {
+    await withFiles({ ...good, ...before !== undefined && { "c.json": before } }, async (cwd) => {
+      const words = ["install", "good.ts", "--allow-none", "--client", "cursor", "--file", "c.json", "--no-check"];
+      const tried = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => runHere([...words, "--name", `n${i}`], { cwd })),
+      );
+      const added = tried.flatMap(({ code, stderr }, i) => {
+        if (code === 0) return [`n${i}`];
+        assertEquals(code, 2, stderr);
+        assertStringIncludes(stderr, "c.json: ");
+        return [];
       });
-      assertEquals(listNames(cwd), before);
-      for (const file of ["promise.ts", "noisy.ts"]) {
-        const { code, stdout } = await run([...program, "call", file, "hi"], { cwd });
-        assertEquals([code, stdout], [0, "Hi!\n"]);
-      }
+      assert(added.length);
+      const text = await readFile(`${cwd}/c.json`, "utf8");
+      const { mcpServers } = JSON.parse(text.replace("// kept", ""));
+      const kept = before === undefined ? [] : ["old"];
+      assertEquals(Object.keys(mcpServers).sort(), [...added, ...kept].sort());
+      const others = listNames(cwd).filter((file) => !/\.bak$/.test(file) && !(file in good));
+      assertEquals(others, ["c.json"]);
+      const backups = listNames(cwd).filter((file) => /\.bak$/.test(file));
+      assertEquals(backups.length, added.length - (before === undefined ? 1 : 0));
+    });
+  }
+});
+
+Deno.test("the error for a failed connection names the cause", async () => {
+  const rude = createTcpServer((connection) => connection.destroy()).listen(0, "127.0.0.1");
+  await once(rude, "listening");
+  const { port: rudePort } = rude.address() as AddressInfo; // The cast is safe, because the server listens on TCP.
+  await using web = await serve(() => reply("", "text/plain"));
+  const { port } = new URL(web.url);
+  const cases: readonly (readonly [url: string, problem: string])[] = [
+    [`http://127.0.0.1:${rudePort}/mcp`, sentence(rudePort, "https://")],
+    [`https://127.0.0.1:${port}/mcp`, sentence(port, "http://")],
+    ["http://nobody.invalid/mcp", sentence("nobody.invalid")],
+  ];
+  const attempt = async ([url]: readonly [url: string, problem: string]) => {
+    const called = await runHere(["call", url, "--timeout", "5"]);
+    return [called, await runHere(["install", url, "--client", "cursor", "--dry-run"])];
+  };
+  await tryAll(cases, attempt, ([url, problem], results) => {
+    for (const each of results) {
+      assertEquals([each.code, findFault(each)], [2, undefined], `${url}: ${each.stderr}`);
+      assertStringIncludes(each.stderr, problem);
+    }
+  });
+  rude.close();
+});
+
+Deno.test("check, call and install report a problem in a file", async () => {
+  const texts = Object.fromEntries(Object.entries(files).map(([file, [text]]) => [file, text]));
+  await withFiles({ ...texts, ...good }, async (cwd) => {
+    await rm(`${cwd}/loop.ts`);
+    await symlink("loop.ts", `${cwd}/loop.ts`);
+    const before = listNames(cwd);
+    const attempt = async (file: string) => {
+      const checked = await runHere(["check", file], { cwd });
+      const called = await runHere(["call", file], { cwd });
+      const words = ["install", file, "--client", "cursor", "--allow-none"];
+      return [checked, called, ...INSTALLED.includes(file) ? [await runHere([...words], { cwd })] : []];
+    };
+    await tryAll(Object.keys(files), attempt, (file, results) => {
+      const [, problem, part = ""] = files[file];
+      results.forEach((each, i) => {
+        assertEquals([each.code, findFault(each)], [2, undefined], `${file}: ${each.stderr.slice(0, 500)}`);
+        if (i === 2) return;
+        assertStringIncludes(each.stderr, problem);
+        assertStringIncludes(each.stderr, part);
+        assert(each.stderr.length < 9100, file);
+      });
+    });
+    assertEquals(listNames(cwd), before);
+    for (const file of ["promise.ts", "noisy.ts"]) {
+      const { code, stdout } = await runHere(["call", file, "hi"], { cwd });
+      assertEquals([code, stdout], [0, "Hi!\n"]);
+    }
+  });
+});
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: call reports a file that waits while it loads`, async () => {
+    await withFiles(good, async (cwd) => {
       await using waiting = await start([...program, "call", "waits.ts"], { cwd });
       const [line] = await waiting.waitFor(/.*waits\.ts.*(?=\n)/);
       assertStringIncludes(line, sentence("waits.ts", "await"));
     });
-  });
-
-  testProcesses(
-    `${name}: options that contradict each other are refused, and list options can be repeated`,
-    async () => {
-      await withFiles(good, async (cwd) => {
-        const install = ["install", "good.ts", "--allow-none", "--client"];
-        const cases: readonly (readonly [words: readonly string[], problem: string])[] = [
-          [[...install, "cursor", "--client", "zed"], sentence("--client")],
-          [[...install, "cursor", "--name", "a", "--name", "b"], sentence("--name")],
-          [[...install, "cursor", "--name", "__proto__"], sentence("good.ts")],
-          [[...install, "cursor", "--name", EVIL], sentence("good.ts")],
-          [[...install, "cursor", "--name", "x".repeat(65)], sentence("good.ts", "64")],
-          [[...install, "cursor", "--file", "/proc/self/mem"], sentence("/proc/self/mem")],
-          [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], sentence("--timeout")],
-          [["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"], sentence("accept", "decline")],
-          [["call", "good.ts", "hi", "--root", "gone"], sentence("gone")],
-          [["call", "good.ts", "hi", "--root", "good.ts"], sentence("good.ts")],
-          [["call", "--", ""], sentence("--")],
-          [["--http", "--path", "/a/{b}"], sentence("/a/{b}", "/mcp")],
-          [["--http", "--path", "/a:b"], sentence("/a:b")],
-        ];
-        const attempt = ([words]: readonly [words: readonly string[], problem: string]) =>
-          run([...program, ...words], { cwd });
-        await tryAll(cases, attempt, ([words, problem], tried) => {
-          assertEquals([tried.code, findFault(tried)], [2, undefined], `${words.join(" ")}: ${tried.stderr}`);
-          assertStringIncludes(tried.stderr, problem);
-        });
-        const many = ["--env", "HOME", "--env", "NO_COLOR", "--allow-env", "HOME", "--allow-env", "NO_COLOR,A"];
-        const dry = [...install.slice(0, 2), "--client", "claude-code", "--no-check", "--dry-run", ...many];
-        const { stdout } = await run([...program, ...dry], { cwd });
-        const { env, args } = JSON.parse(stdout).mcpServers.good;
-        assertEquals(Object.keys(env), ["HOME", "NO_COLOR"]);
-        assertEquals(args.includes("--allow-env=A,HOME,NO_COLOR"), name === "deno");
-        const once = await run([...program, "call", "good.ts", "hi", "--timeout", "9", "--timeout", "9"], { cwd });
-        assertEquals([once.code, once.stdout], [0, "Hi!\n"]);
-      });
-    },
-  );
-
-  testProcesses(`${name}: new writes both files or neither file, and an empty list is reported as empty`, async () => {
-    await withFiles(good, async (cwd) => {
-      await Deno.symlink("nowhere/x.ts", `${cwd}/weather_test.ts`);
-      const linked = await run([...program, "new", "weather"], { cwd });
-      assertEquals(linked.code, 2);
-      assertStringIncludes(linked.stderr, sentence("weather_test.ts"));
-      assertEquals(listNames(cwd).includes("weather.ts"), false);
-      // Not even root can write to /proc.
-      const nowhere = await run([...program, "new", "weather"], { cwd: "/proc" });
-      assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
-      assertStringIncludes(nowhere.stderr, sentence("weather.ts"));
-      for (const [command, kind] of [["prompt", "prompts"], ["read", "resources"]]) {
-        const { code, stdout, stderr } = await run([...program, command, "good.ts"], { cwd });
-        assertEquals([code, stdout, stderr], [0, "", `${sentence(kind)}\n`]);
-      }
-      const help = await run([...program, "help", "call"], { cwd });
-      assertEquals(help.stdout, (await run([...program, "call", "--help"], { cwd })).stdout);
-    });
-  });
-
-  testProcesses(`${name}: check writes the schema that a config file refers to`, async () => {
-    const config = { $schema: "./mcp.schema.json", name: "c", tools: { t: { description: "Lists", run: ["ls"] } } };
-    await withFiles({ "sub/mcp.jsonc": config, ...good }, async (cwd) => {
-      const written = await run([...program, "check", "sub/mcp.jsonc", "--write-schema"], { cwd });
-      assertEquals([written.code, findFault(written)], [0, undefined], written.stderr);
-      const text = await Deno.readTextFile(`${cwd}/sub/mcp.schema.json`);
-      assertEquals(text, await Deno.readTextFile(new URL("../../mcp.schema.json", import.meta.url)));
-      const wrong = await run([...program, "check", "good.ts", "--write-schema"], { cwd });
-      assertEquals([wrong.code, listNames(cwd).includes("mcp.schema.json")], [2, false], wrong.stderr);
-    });
-  });
-
-  testProcesses(`${name}: concurrent installations lose no entry and leave no partially written file`, async () => {
-    for (const before of ['{"mcpServers":{"old":{"command":"x"}}, // kept\n "other": 1}', undefined]) {
-      await withFiles({ ...good, ...before !== undefined && { "c.json": before } }, async (cwd) => {
-        const words = ["install", "good.ts", "--allow-none", "--client", "cursor", "--file", "c.json", "--no-check"];
-        const tried = await Promise.all(
-          Array.from({ length: 8 }, (_, i) => run([...program, ...words, "--name", `n${i}`], { cwd })),
-        );
-        const added = tried.flatMap(({ code, stderr }, i) => {
-          if (code === 0) return [`n${i}`];
-          assertEquals(code, 2, stderr);
-          assertStringIncludes(stderr, "c.json: ");
-          return [];
-        });
-        assert(added.length);
-        const text = await Deno.readTextFile(`${cwd}/c.json`);
-        const { mcpServers } = JSON.parse(text.replace("// kept", ""));
-        const kept = before === undefined ? [] : ["old"];
-        assertEquals(Object.keys(mcpServers).sort(), [...added, ...kept].sort());
-        const others = listNames(cwd).filter((file) => !/\.bak$/.test(file) && !(file in good));
-        assertEquals(others, ["c.json"]);
-        const backups = listNames(cwd).filter((file) => /\.bak$/.test(file));
-        assertEquals(backups.length, added.length - (before === undefined ? 1 : 0));
-      });
-    }
   });
 }

@@ -1,10 +1,13 @@
 // `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, with servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { z } from "zod";
 import { createServer, McpError, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
 import { createInspector } from "../../src/cli/inspector/inspector.ts";
-import { isNotDeno, testProcesses } from "../support/command_line.ts";
+import { isNotDeno, listNames, testProcesses } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 import { sentence } from "../support/messages.ts";
@@ -115,99 +118,188 @@ function withoutHint(stderr: string): string {
   return stderr.replace(/(?:\n\n.* --help)?\n$/, "");
 }
 
+Deno.test("call reads arguments according to the schema of the tool", async () => {
+  const { fetch } = createDesk();
+  await using server = await serve(fetch);
+  await using old = await serve(forgetModern(fetch));
+  const folder = await mkdtemp(`${tmpdir()}/mcp-call-`);
+  await writeFile(`${folder}/text.txt`, "from a file");
+  const take = (url: string, ...words: readonly string[]) => runHere(["call", url, "take", ...words]);
+  const cases: readonly (readonly [words: readonly string[], taken: object])[] = [
+    [["text=2", "count=2", "sure=true"], { text: "2", count: 2, sure: true }],
+    [["text={}", "tags=a", "tags=2", 'nested={"a":[1]}'], { text: "{}", tags: ["a", "2"], nested: { a: [1] } }],
+    [["text=a=b", 'tags=["x"]', "size=1x", "either=2"], { text: "a=b", tags: ["x"], size: "1x", either: 2 }],
+    [[`text@=${folder}/text.txt`, "any=two", "size=null"], { text: "from a file", any: "two", size: null }],
+    [['{"text":"","any":"1"}'], { text: "", any: "1" }],
+  ];
+  await Promise.all(cases.map(async ([words, taken], i) => {
+    const { stdout, stderr } = await take(i % 2 ? old.url : server.url, ...words);
+    assertEquals(stderr, "");
+    assertEquals(JSON.parse(stdout), taken);
+  }));
+  await rm(folder, { recursive: true });
+});
+
+Deno.test("call reports an argument that the tool's schema does not contain, and a result without content", async () => {
+  const input = { type: "object", properties: { a: { type: "number" }, limit: { type: "number" } } } as const;
+  const run1 = (input: unknown) => JSON.stringify(input);
+  const handlers = [
+    tool({ name: "ignore", input: z.object({ a: z.number(), limit: z.number().optional() }), run: run1 }),
+    tool({ name: "open", input: { ...input, additionalProperties: true }, run: run1 }),
+    tool({ name: "closed", input: { ...input, additionalProperties: false }, run: run1 }),
+    tool({ name: "silent", run: () => {} }),
+    tool({ name: "broken", run: () => ({ content: [], isError: true }) }),
+  ];
+  await using server = await serve(createServer({ name: "s", version: "1.0.0", handlers }).fetch);
+  const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+    [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', sentence("c")]],
+    [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', sentence("c")]],
+    [["ignore", "a=1", "limt=4"], [2, "", sentence("ignore", "limt", "limit")]],
+    [["ignore", "A=1"], [2, "", sentence("ignore", "A")]],
+    [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', ""]],
+    [["closed", "other=4"], [2, "", sentence("closed", "other", "a, limit")]],
+    [["silent"], [0, "", sentence()]],
+    [["silent", "c=1"], [0, "", `${sentence("c")}\n${sentence()}`]],
+    [["broken"], [1, "", sentence()]],
+  ];
+  const tried = await Promise.all(cases.map(([words]) => runHere(["call", server.url, ...words])));
+  tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
+  const { origin } = new URL(server.url);
+  const { code, stderr } = await runHere(["call", `${origin}/`]);
+  assertEquals(code, 1);
+  assertStringIncludes(stderr, sentence("/mcp", "-32600", origin));
+  // A user may copy the URL of the inspector page, which is served at this path.
+  const inspector = await createInspector({ endpoint: "/mcp" });
+  await using page = await serve(async (request) => await inspector.respond(request, {}) ?? new Response());
+  const opened = await runHere(["call", `${page.url.replace("/mcp", "/")}#key=1`]);
+  assertStringIncludes(opened.stderr, sentence("/mcp", page.url));
+  const installed = await runHere(["install", `${origin}/`, "--client", "cursor"]);
+  assertFinished(installed, [2, "", sentence(`${origin}/`, `${origin}/mcp`)]);
+});
+
+Deno.test("call reports mistakes before it calls the tool, and exits with the code of the outcome", async () => {
+  await using server = await serve(createDesk().fetch);
+  const opening = `${sentence("Pay")}\n${sentence("pay.test")}\n  https://pay.test/1`;
+  const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+    [["tak", "text=a"], [2, "", sentence("tak", "take")]],
+    [["take"], [2, "", sentence("take", "text (string)", "text=…")]],
+    [["take", "text=a", "count=two"], [2, "", sentence("count=two")]],
+    [["take", "text=a", "sure=yes"], [2, "", sentence("sure=yes", "true", "false")]],
+    [["take", "txt=a"], [2, "", sentence("take", "txt", "text")]],
+    [["take", "text=a", "text=b"], [2, "", sentence("take", "text=…")]],
+    [["take", "{text}"], [2, "", sentence("{text}")]],
+    [["fail"], [1, "It failed.\n", ""]],
+    [["pay"], [
+      2,
+      "cancel\n",
+      `${opening}\n${sentence("--answer accept")}`,
+    ]],
+    [["pay", "--answer", "accept"], [0, "accept\n", opening]],
+    [["roots"], [0, "[]\n", ""]],
+  ];
+  const tried = await Promise.all(cases.map(([words]) => runHere(["call", server.url, ...words])));
+  tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
+  // The time includes connecting, so this call does not compete with the others.
+  const late = await runHere(["call", server.url, "wait", "--timeout", "5"]);
+  const warning = `warning clock: it takes time${ESCAPED}\n`;
+  assertFinished(late, [1, "", warning + sentence(server.url, "5 s", "--timeout")]);
+});
+
+Deno.test("--output replaces only the named file, and gives other contents free names", async () => {
+  await using server = await serve(createDesk().fetch);
+  const folder = await mkdtemp(`${tmpdir()}/mcp-call-`);
+  const write = async (name: string) => await writeFile(`${folder}/${name}`, "before");
+  await Promise.all(["out.png", "out-2.png", "out-4.png"].map(write));
+  const { code } = await runHere(["call", server.url, "album", "--output", `${folder}/out.png`]);
+  assertEquals(code, 0);
+  const contents: Record<string, number[]> = {};
+  for (const name of listNames(folder)) contents[name] = [...await readFile(`${folder}/${name}`)];
+  const before = [...new TextEncoder().encode("before")];
+  assertEquals(contents, {
+    "out.png": [1],
+    "out-2.png": before,
+    "out-3.png": [2],
+    "out-4.png": before,
+    "out-5.png": [3],
+  });
+  await rm(folder, { recursive: true });
+});
+
+Deno.test("read and prompt list the resources and prompts of a server, and suggest similar names", async () => {
+  await using server = await serve(createDesk().fetch);
+  const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+    [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", ""]],
+    [["read", server.url, "desk://not"], [1, "", sentence("desk://not:", "desk://note")]],
+    [["prompt", server.url], [0, "plan  Plans a day\n", ""]],
+    [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", ""]],
+    [["prompt", server.url, "plan", "dya=2"], [2, "", sentence("plan", "dya", "day")]],
+    [["prompt", server.url, "plan", `day=${"9".repeat(30)}`], [1, "", sentence("plan", "day", "-32602")]],
+    [["prompt", server.url, "plane"], [2, "", sentence("plane", "plan?")]],
+  ];
+  const tried = await Promise.all(cases.map(([words]) => runHere(words)));
+  tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
+});
+
+Deno.test("call reports unused --answer options, and a server's error after a cancelled question", async () => {
+  const ask = tool({
+    name: "ask",
+    run: async (_input, ctx) => {
+      const schema = { type: "object", properties: { age: { type: "integer", maximum: 150 } } };
+      const first = await ctx.elicit("first", { message: "First?", schema });
+      const name = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+      const second = await ctx.elicit("second", { message: "Second?", schema: name });
+      return JSON.stringify([first.action, second.action]);
+    },
+  });
+  const refuse = tool({
+    name: "refuse",
+    run: async (_input, ctx) => {
+      const { action } = await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } });
+      if (action !== "accept") throw new McpError(-32000, "It was not allowed");
+      return "Done.";
+    },
+  });
+  const handlers = [ask, refuse, tool({ name: "hi", run: () => "Hi." })];
+  const { fetch } = createServer({ name: "s", version: "1.0.0", handlers });
+  await using server = await serve(fetch);
+  await using old = await serve(forgetModern(fetch));
+  const first = sentence("First?");
+  const second = sentence("Second?");
+  const sure = sentence("Sure?");
+  const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+    [["hi", ...answer("sure=yes")], [0, "Hi.\n", sentence("--answer sure=…")]],
+    [["hi", ...answer("decline")], [0, "Hi.\n", sentence("--answer decline")]],
+    [["hi", ...answer("accept", "a=1")], [0, "Hi.\n", sentence("--answer a=… --answer accept")]],
+    [["ask", ...answer("age=200", "name=abc")], [
+      2,
+      '["cancel","accept"]\n',
+      `${first}\n${second}\n${sentence("age=200", 150)}`,
+    ]],
+    [["ask", ...answer("age=20", "naem=abc")], [
+      2,
+      '["accept","cancel"]\n',
+      `${first}\n${second}\n${sentence("naem", "name")}`,
+    ]],
+    [["ask", ...answer("age=20", "name=abc")], [0, '["accept","accept"]\n', `${first}\n${second}`]],
+    [["refuse", ...answer("accept")], [0, "Done.\n", sure]],
+    [["refuse", ...answer("decline")], [1, "", `${sure}\n${sentence("It was not allowed", "-32000")}`]],
+    [["refuse"], [2, "", `${sure}\n${sentence("It was not allowed", "-32000")}\n${sentence("--answer accept")}`]],
+    [["hi", ...answer("decline", "a=1")], [2, "", sentence("--answer decline", "--answer a=…")]],
+  ];
+  const tried = await Promise.all(
+    cases.flatMap(([words, expected]) =>
+      [server, old].map(async ({ url }) => ({ finished: await runHere(["call", url, ...words]), expected }))
+    ),
+  );
+  for (const { finished, expected } of tried) assertFinished(finished, expected);
+});
+
 for (const { name, program } of runtimes) {
   const test = (text: string, fn: () => Promise<void>) => testProcesses(`${name}: ${text}`, fn);
 
-  test("call reads arguments according to the schema of the tool", async () => {
-    const { fetch } = createDesk();
-    await using server = serve(fetch);
-    await using old = serve(forgetModern(fetch));
-    const folder = await Deno.makeTempDir();
-    await Deno.writeTextFile(`${folder}/text.txt`, "from a file");
-    const take = (url: string, ...words: readonly string[]) => run([...program, "call", url, "take", ...words]);
-    const cases: readonly (readonly [words: readonly string[], taken: object])[] = [
-      [["text=2", "count=2", "sure=true"], { text: "2", count: 2, sure: true }],
-      [["text={}", "tags=a", "tags=2", 'nested={"a":[1]}'], { text: "{}", tags: ["a", "2"], nested: { a: [1] } }],
-      [["text=a=b", 'tags=["x"]', "size=1x", "either=2"], { text: "a=b", tags: ["x"], size: "1x", either: 2 }],
-      [[`text@=${folder}/text.txt`, "any=two", "size=null"], { text: "from a file", any: "two", size: null }],
-      [['{"text":"","any":"1"}'], { text: "", any: "1" }],
-    ];
-    await Promise.all(cases.map(async ([words, taken], i) => {
-      const { stdout, stderr } = await take(i % 2 ? old.url : server.url, ...words);
-      assertEquals(stderr, "");
-      assertEquals(JSON.parse(stdout), taken);
-    }));
-    await Deno.remove(folder, { recursive: true });
-  });
-
-  test("call reports an argument that the tool's schema does not contain, and a result without content", async () => {
-    const input = { type: "object", properties: { a: { type: "number" }, limit: { type: "number" } } } as const;
-    const run1 = (input: unknown) => JSON.stringify(input);
-    const handlers = [
-      tool({ name: "ignore", input: z.object({ a: z.number(), limit: z.number().optional() }), run: run1 }),
-      tool({ name: "open", input: { ...input, additionalProperties: true }, run: run1 }),
-      tool({ name: "closed", input: { ...input, additionalProperties: false }, run: run1 }),
-      tool({ name: "silent", run: () => {} }),
-      tool({ name: "broken", run: () => ({ content: [], isError: true }) }),
-    ];
-    await using server = serve(createServer({ name: "s", version: "1.0.0", handlers }).fetch);
-    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
-      [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', sentence("c")]],
-      [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', sentence("c")]],
-      [["ignore", "a=1", "limt=4"], [2, "", sentence("ignore", "limt", "limit")]],
-      [["ignore", "A=1"], [2, "", sentence("ignore", "A")]],
-      [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', ""]],
-      [["closed", "other=4"], [2, "", sentence("closed", "other", "a, limit")]],
-      [["silent"], [0, "", sentence()]],
-      [["silent", "c=1"], [0, "", `${sentence("c")}\n${sentence()}`]],
-      [["broken"], [1, "", sentence()]],
-    ];
-    const tried = await Promise.all(cases.map(([words]) => run([...program, "call", server.url, ...words])));
-    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
-    const { origin } = new URL(server.url);
-    const { code, stderr } = await run([...program, "call", `${origin}/`]);
-    assertEquals(code, 1);
-    assertStringIncludes(stderr, sentence("/mcp", "-32600", origin));
-    // A user may copy the URL of the inspector page, which is served at this path.
-    const inspector = await createInspector({ endpoint: "/mcp" });
-    await using page = serve(async (request) => await inspector.respond(request, {}) ?? new Response());
-    const opened = await run([...program, "call", `${page.url.replace("/mcp", "/")}#key=1`]);
-    assertStringIncludes(opened.stderr, sentence("/mcp", page.url));
-    const installed = await run([...program, "install", `${origin}/`, "--client", "cursor"]);
-    assertFinished(installed, [2, "", sentence(`${origin}/`, `${origin}/mcp`)]);
-  });
-
-  test("call reports mistakes before it calls the tool, and exits with the code of the outcome", async () => {
-    await using server = serve(createDesk().fetch);
-    const opening = `${sentence("Pay")}\n${sentence("pay.test")}\n  https://pay.test/1`;
-    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
-      [["tak", "text=a"], [2, "", sentence("tak", "take")]],
-      [["take"], [2, "", sentence("take", "text (string)", "text=…")]],
-      [["take", "text=a", "count=two"], [2, "", sentence("count=two")]],
-      [["take", "text=a", "sure=yes"], [2, "", sentence("sure=yes", "true", "false")]],
-      [["take", "txt=a"], [2, "", sentence("take", "txt", "text")]],
-      [["take", "text=a", "text=b"], [2, "", sentence("take", "text=…")]],
-      [["take", "{text}"], [2, "", sentence("{text}")]],
-      [["fail"], [1, "It failed.\n", ""]],
-      [["pay"], [
-        2,
-        "cancel\n",
-        `${opening}\n${sentence("--answer accept")}`,
-      ]],
-      [["pay", "--answer", "accept"], [0, "accept\n", opening]],
-      [["roots"], [0, "[]\n", ""]],
-    ];
-    const tried = await Promise.all(cases.map(([words]) => run([...program, "call", server.url, ...words])));
-    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
-    // The time includes connecting, so this call does not compete with the others.
-    const late = await run([...program, "call", server.url, "wait", "--timeout", "5"]);
-    const warning = `warning clock: it takes time${ESCAPED}\n`;
-    assertFinished(late, [1, "", warning + sentence(server.url, "5 s", "--timeout")]);
-  });
-
   test("--output saves bytes, a pipe gets the unchanged text, and a terminal gets neither bytes nor control characters", async () => {
-    await using server = serve(createDesk().fetch);
-    const folder = await Deno.makeTempDir();
+    await using server = await serve(createDesk().fetch);
+    const folder = await mkdtemp(`${tmpdir()}/mcp-call-`);
     const file = `${folder}/out.png`;
     const [shown, piped, plain, written, refused, whole] = await Promise.all([
       run([...program, "call", server.url, "show", "--output", file]),
@@ -218,55 +310,20 @@ for (const { name, program } of runtimes) {
       run([...program, "call", server.url, "show", "--json"]),
     ]);
     assertFinished(shown, [0, `text ${EVIL}\n${sentence("image/png", 70)}\n`, sentence(file, 70)]);
-    assertEquals((await Deno.readFile(file)).toBase64(), PIXEL);
+    assertEquals((await readFile(file)).toString("base64"), PIXEL);
     assertEquals(piped.stdout, `note ${EVIL}\n`);
     assertEquals([plain.code, plain.stdout], [0, `note ${ESCAPED}\r\n`]);
-    assertEquals([written.code, (await Deno.readFile(`${file}.2`)).toBase64()], [0, PIXEL]);
+    assertEquals([written.code, (await readFile(`${file}.2`)).toString("base64")], [0, PIXEL]);
     assertEquals(refused.code, 2);
     assertStringIncludes(refused.stdout, `${sentence("desk://picture", "image/png", 70, "--output FILE")}\r\n`);
     assertEquals(JSON.parse(whole.stdout).content[1].data, PIXEL);
-    await Deno.remove(folder, { recursive: true });
-  });
-
-  test("--output replaces only the named file, and gives other contents free names", async () => {
-    await using server = serve(createDesk().fetch);
-    const folder = await Deno.makeTempDir();
-    const write = async (name: string) => await Deno.writeTextFile(`${folder}/${name}`, "before");
-    await Promise.all(["out.png", "out-2.png", "out-4.png"].map(write));
-    const { code } = await run([...program, "call", server.url, "album", "--output", `${folder}/out.png`]);
-    assertEquals(code, 0);
-    const contents: Record<string, number[]> = {};
-    for await (const { name } of Deno.readDir(folder)) contents[name] = [...await Deno.readFile(`${folder}/${name}`)];
-    const before = [...new TextEncoder().encode("before")];
-    assertEquals(contents, {
-      "out.png": [1],
-      "out-2.png": before,
-      "out-3.png": [2],
-      "out-4.png": before,
-      "out-5.png": [3],
-    });
-    await Deno.remove(folder, { recursive: true });
-  });
-
-  test("read and prompt list the resources and prompts of a server, and suggest similar names", async () => {
-    await using server = serve(createDesk().fetch);
-    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
-      [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", ""]],
-      [["read", server.url, "desk://not"], [1, "", sentence("desk://not:", "desk://note")]],
-      [["prompt", server.url], [0, "plan  Plans a day\n", ""]],
-      [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", ""]],
-      [["prompt", server.url, "plan", "dya=2"], [2, "", sentence("plan", "dya", "day")]],
-      [["prompt", server.url, "plan", `day=${"9".repeat(30)}`], [1, "", sentence("plan", "day", "-32602")]],
-      [["prompt", server.url, "plane"], [2, "", sentence("plane", "plan?")]],
-    ];
-    const tried = await Promise.all(cases.map(([words]) => run([...program, ...words])));
-    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
+    await rm(folder, { recursive: true });
   });
 
   test("for servers of both eras, the terminal asks for each field of a form until the answer is valid", async () => {
     const { fetch } = createDesk();
-    await using server = serve(fetch);
-    await using old = serve(forgetModern(fetch));
+    await using server = await serve(fetch);
+    await using old = await serve(forgetModern(fetch));
     const ask = (url: string, input: string) => run(inTerminal([...program, "call", url, "form"]), { input });
     const [filled, again, declined, ended, given, listed] = await Promise.all([
       ask(server.url, "A\nAda\n\nblue\n2\nmaps,1\ny\n"),
@@ -303,8 +360,8 @@ for (const { name, program } of runtimes) {
 
   test("for servers of both eras, a question without a valid answer is cancelled, and the exit code is 2", async () => {
     const { fetch } = createDesk();
-    await using server = serve(fetch);
-    await using old = serve(forgetModern(fetch));
+    await using server = await serve(fetch);
+    await using old = await serve(forgetModern(fetch));
     const cancelled = { action: "cancel" };
     const cases: readonly (readonly [answers: readonly string[], stdout: object, problems: readonly string[]])[] = [
       [["name=A", "colour=green", "sure=n"], cancelled, [sentence("name=A", 2)]],
@@ -356,64 +413,10 @@ for (const { name, program } of runtimes) {
     assertStringIncludes(unasked.stdout, `\n${sentence("name", "--answer name=…")}\r\n\r\n`);
   });
 
-  test("call reports unused --answer options, and a server's error after a cancelled question", async () => {
-    const ask = tool({
-      name: "ask",
-      run: async (_input, ctx) => {
-        const schema = { type: "object", properties: { age: { type: "integer", maximum: 150 } } };
-        const first = await ctx.elicit("first", { message: "First?", schema });
-        const name = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
-        const second = await ctx.elicit("second", { message: "Second?", schema: name });
-        return JSON.stringify([first.action, second.action]);
-      },
-    });
-    const refuse = tool({
-      name: "refuse",
-      run: async (_input, ctx) => {
-        const { action } = await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } });
-        if (action !== "accept") throw new McpError(-32000, "It was not allowed");
-        return "Done.";
-      },
-    });
-    const handlers = [ask, refuse, tool({ name: "hi", run: () => "Hi." })];
-    const { fetch } = createServer({ name: "s", version: "1.0.0", handlers });
-    await using server = serve(fetch);
-    await using old = serve(forgetModern(fetch));
-    const first = sentence("First?");
-    const second = sentence("Second?");
-    const sure = sentence("Sure?");
-    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
-      [["hi", ...answer("sure=yes")], [0, "Hi.\n", sentence("--answer sure=…")]],
-      [["hi", ...answer("decline")], [0, "Hi.\n", sentence("--answer decline")]],
-      [["hi", ...answer("accept", "a=1")], [0, "Hi.\n", sentence("--answer a=… --answer accept")]],
-      [["ask", ...answer("age=200", "name=abc")], [
-        2,
-        '["cancel","accept"]\n',
-        `${first}\n${second}\n${sentence("age=200", 150)}`,
-      ]],
-      [["ask", ...answer("age=20", "naem=abc")], [
-        2,
-        '["accept","cancel"]\n',
-        `${first}\n${second}\n${sentence("naem", "name")}`,
-      ]],
-      [["ask", ...answer("age=20", "name=abc")], [0, '["accept","accept"]\n', `${first}\n${second}`]],
-      [["refuse", ...answer("accept")], [0, "Done.\n", sure]],
-      [["refuse", ...answer("decline")], [1, "", `${sure}\n${sentence("It was not allowed", "-32000")}`]],
-      [["refuse"], [2, "", `${sure}\n${sentence("It was not allowed", "-32000")}\n${sentence("--answer accept")}`]],
-      [["hi", ...answer("decline", "a=1")], [2, "", sentence("--answer decline", "--answer a=…")]],
-    ];
-    const tried = await Promise.all(
-      cases.flatMap(([words, expected]) =>
-        [server, old].map(async ({ url }) => ({ finished: await run([...program, "call", url, ...words]), expected }))
-      ),
-    );
-    for (const { finished, expected } of tried) assertFinished(finished, expected);
-  });
-
   test("the first Ctrl-C cancels the call on the server, and a terminal shows the progress of the call", async () => {
     const cancel = async (wrap: (fetch: Server["fetch"]) => Parameters<typeof serve>[0]) => {
       const cancelled = Promise.withResolvers<void>();
-      await using server = serve(wrap(createDesk((event) => event === "cancelled" && cancelled.resolve()).fetch));
+      await using server = await serve(wrap(createDesk((event) => event === "cancelled" && cancelled.resolve()).fetch));
       await using calling = await start([...program, "call", server.url, "wait"]);
       await calling.waitFor(/it takes time/);
       calling.kill("SIGINT");
@@ -421,7 +424,7 @@ for (const { name, program } of runtimes) {
       assertEquals([code, stdout, stderr], [130, "", `warning clock: it takes time${ESCAPED}\n`]);
       await cancelled.promise;
     };
-    await using server = serve(createDesk().fetch);
+    await using server = await serve(createDesk().fetch);
     const { stdout } = await run(inTerminal([...program, "call", server.url, "wait", "--timeout", "5", "--log=none"]));
     await Promise.all([cancel((fetch) => fetch), cancel(forgetModern)]);
     assertStringIncludes(
@@ -438,7 +441,7 @@ Deno.test({
   name: "Deno: a call over HTTP needs only network permission",
   ignore: isNotDeno,
   async fn() {
-    await using server = serve(createDesk().fetch);
+    await using server = await serve(createDesk().fetch);
     const entry = `${root}mod.ts`;
     // Here, the CLI needs permission to read its own files. Loaded from a registry, it would not.
     const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`;

@@ -1,8 +1,7 @@
 // `check --verbose` lists the layers and middleware around each handler.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { testProcesses, withFiles } from "../support/command_line.ts";
-import { run } from "../support/processes.ts";
-import { runtimes } from "./runtimes.ts";
+import { withFiles } from "../support/command_line.ts";
+import { runHere } from "./run_here.ts";
 
 const source = `import { createServer, prompt, tool } from "@x/mcp";
 import { confirm, idempotent, retry } from "@x/mcp/layers";
@@ -31,17 +30,15 @@ Layers and middleware, in the order in which they run:
     around  audit
 `;
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: check --verbose lists the steps of each handler in the order in which they run`, async () => {
-    await withFiles({ "s.js": source }, async (cwd) => {
-      const { code, stdout } = await run([...program, "check", "s.js", "--verbose"], { cwd });
-      assertEquals(code, 0);
-      assertStringIncludes(stdout, steps);
-      const json = await run([...program, "check", "s.js", "--verbose", "--json"], { cwd });
-      assertEquals(JSON.parse(json.stdout).steps[1], {
-        place: "prompt ask",
-        steps: [{ step: "around", layer: "audit" }],
-      });
+Deno.test("check --verbose lists the steps of each handler in the order in which they run", async () => {
+  await withFiles({ "s.js": source }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.js", "--verbose"], { cwd });
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, steps);
+    const json = await runHere(["check", "s.js", "--verbose", "--json"], { cwd });
+    assertEquals(JSON.parse(json.stdout).steps[1], {
+      place: "prompt ask",
+      steps: [{ step: "around", layer: "audit" }],
     });
   });
-}
+});

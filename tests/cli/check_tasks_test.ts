@@ -1,8 +1,7 @@
 // `check` warns of tasks that would repeat all their effects after a crash.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { testProcesses, withFiles } from "../support/command_line.ts";
-import { run } from "../support/processes.ts";
-import { runtimes } from "./runtimes.ts";
+import { withFiles } from "../support/command_line.ts";
+import { runHere } from "./run_here.ts";
 import { sentence } from "../support/messages.ts";
 
 const source = `import { group, tool } from "@x/mcp";
@@ -17,15 +16,13 @@ export default [
   group("g", [tool({ ...about, name: "grouped", use, run: async () => await fetch("https://example.com") })]),
 ];`;
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: check warns of a task that resumes without ctx.once`, async () => {
-    await withFiles({ "s.ts": source }, async (cwd) => {
-      const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
-      assertEquals(code, 0);
-      assertStringIncludes(stdout, `warning: ${sentence("careless", "ctx.once", "testTask")}\n`);
-      assertStringIncludes(stdout, "warning: tool g_grouped: ");
-      assertEquals(stdout.match(/warning: /g)?.length, 2, stdout);
-      assertEquals((await run([...program, "check", "s.ts", "--strict"], { cwd })).code, 1);
-    });
+Deno.test("check warns of a task that resumes without ctx.once", async () => {
+  await withFiles({ "s.ts": source }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.ts"], { cwd });
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, `warning: ${sentence("careless", "ctx.once", "testTask")}\n`);
+    assertStringIncludes(stdout, "warning: tool g_grouped: ");
+    assertEquals(stdout.match(/warning: /g)?.length, 2, stdout);
+    assertEquals((await runHere(["check", "s.ts", "--strict"], { cwd })).code, 1);
   });
-}
+});

@@ -4,6 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { NAME, VERSION } from "../../src/cli/version.ts";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { ask, type Finished, root, run, start } from "../support/processes.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { until } from "../support/behaviour.ts";
@@ -87,6 +88,75 @@ testProcesses("the demo server has a resource, a completion, a prompt and progre
   assertStringIncludes(stdout, '"text":"Zero"');
 });
 
+Deno.test("a target with a running timer does not keep the process alive after its input has ended", async () => {
+  const source = `setInterval(() => {}, 1000); export default [];`;
+  await withFiles({ "server.ts": source }, async (cwd) => {
+    const { code } = await runHere(["server.ts"], { cwd });
+    assertEquals(code, 0);
+  });
+});
+
+for (
+  const { words, problem, parts = [] } of [
+    { words: ["missing.ts"], problem: sentence("missing.ts:", "/missing.ts") },
+    { words: ["empty.ts"], problem: sentence("empty.ts") },
+    { words: ["wrong.ts"], problem: sentence("wrong.ts") },
+    { words: ["twice.ts"], problem: sentence("twice.ts", '"hi"') },
+    { words: ["strange.ts"], problem: sentence("strange.ts", "tool()") },
+    {
+      words: ["syntax.ts"],
+      problem: sentence("syntax.ts"),
+      parts: [`syntax.ts:2:18\n${sentence()}\n`],
+    },
+    { words: ["throws.ts"], problem: sentence("throws.ts"), parts: ["boom", "throws.ts:1"] },
+    { words: ["imports.ts"], problem: sentence("imports.ts", "nowhere.ts"), parts: ["/imports.ts"] },
+    { words: ["empty.ts", "wrong.ts"], problem: sentence("empty.ts", "wrong.ts") },
+    { words: ["--htp"], problem: sentence("--htp", "--http") },
+    { words: ["--zzz"], problem: sentence("--zzz", "--http") },
+    { words: ["chekc"], problem: sentence("chekc", "check") },
+    { words: ["hepl"], problem: sentence("hepl", "help") },
+    { words: ["emtpy.ts"], problem: sentence("emtpy.ts:", "/emtpy.ts", "empty.ts") },
+    { words: ["--stdio", "--http"], problem: sentence("--http", "--stdio") },
+    { words: ["--stdio", "--port", "1"], problem: sentence("--port", "--stdio") },
+    { words: ["--watch"], problem: sentence() },
+    { words: ["gone.jsonc"], problem: sentence("gone.jsonc:", "/gone.jsonc") },
+    { words: ["--http=yes"], problem: sentence("--http=yes") },
+    { words: ["--port", "4000"], problem: sentence("--port", "--http") },
+    { words: ["--http", "--port"], problem: sentence("--port VALUE") },
+    { words: ["--http", "--port", "http"], problem: sentence("http", 0) },
+    { words: ["--http", "--port", "65536"], problem: sentence("65536", 0) },
+    { words: ["--http", "--path", "mcp"], problem: sentence("/mcp") },
+    { words: ["--http", "--host", "192.0.2.1"], problem: sentence("192.0.2.1", "3000", "--host") },
+    { words: ["call"], problem: sentence("http:") },
+    { words: ["call", "http://127.0.0.1:1/mcp"], problem: sentence("http://127.0.0.1:1/mcp", 1) },
+  ]
+) {
+  Deno.test(`${words.join(" ")} is reported with the cause and the remedy`, async () => {
+    const handler = `import { tool } from "@x/mcp";\nconst hi = tool({ name: "hi", run: () => "Hi!" });\n`;
+    const files = {
+      "empty.ts": "export const a = 1;",
+      "wrong.ts": "export default { fetch: () => new Response() };",
+      "twice.ts": `${handler}export default [hi, hi];`,
+      "strange.ts": "export default [{}];",
+      "syntax.ts": "\nexport const a = ;",
+      "throws.ts": `throw new Error("boom");`,
+      "imports.ts": `import "./nowhere.ts";`,
+    };
+    await withFiles(files, async (cwd) => {
+      const { code, stdout, stderr } = await runHere(words, { cwd });
+      for (const part of [problem, ...parts]) assertStringIncludes(stderr, part);
+      // The hint about --help follows usage errors, but not errors of a file or a server.
+      assertEquals(
+        /\n.* --help\n$/.test(stderr),
+        words.length > 1 && words[1] === "wrong.ts" ||
+          !validArguments.some((word) => words.some((each) => each === word)),
+        stderr,
+      );
+      assertEquals({ code, stdout }, { code: 2, stdout: "" });
+    });
+  });
+}
+
 for (const { name, program, file } of runtimes) {
   testProcesses(`${name}: a file is served over stdio from any folder`, async () => {
     for (const [cwd, path] of [[root, "examples/calc.ts"], ["/", `${root}examples/calc.ts`]]) {
@@ -134,17 +204,6 @@ for (const { name, program, file } of runtimes) {
       assertMatch(finished.stderr, /loading[^]*running/);
     });
   });
-
-  testProcesses(
-    `${name}: a target with a running timer does not keep the process alive after its input has ended`,
-    async () => {
-      const source = `setInterval(() => {}, 1000); export default [];`;
-      await withFiles({ "server.ts": source }, async (cwd) => {
-        const { code } = await run([...program, "server.ts"], { cwd });
-        assertEquals(code, 0);
-      });
-    },
-  );
 
   testProcesses(`${name}: --http prints the URL and a command that calls the server`, async () => {
     await using server = await start([...program, "--http", "--port", "0"]);
@@ -259,67 +318,6 @@ for (const { name, program, file } of runtimes) {
     assertEquals(code, 2);
     assertStringIncludes(stderr, sentence(taken.addr.port, "127.0.0.1", "--port"));
   });
-
-  for (
-    const { words, problem, parts = [] } of [
-      { words: ["missing.ts"], problem: sentence("missing.ts:", "/missing.ts") },
-      { words: ["empty.ts"], problem: sentence("empty.ts") },
-      { words: ["wrong.ts"], problem: sentence("wrong.ts") },
-      { words: ["twice.ts"], problem: sentence("twice.ts", '"hi"') },
-      { words: ["strange.ts"], problem: sentence("strange.ts", "tool()") },
-      {
-        words: ["syntax.ts"],
-        problem: sentence("syntax.ts"),
-        parts: [`syntax.ts:2:18\n${sentence()}\n`],
-      },
-      { words: ["throws.ts"], problem: sentence("throws.ts"), parts: ["boom", "throws.ts:1"] },
-      { words: ["imports.ts"], problem: sentence("imports.ts", "nowhere.ts"), parts: ["/imports.ts"] },
-      { words: ["empty.ts", "wrong.ts"], problem: sentence("empty.ts", "wrong.ts") },
-      { words: ["--htp"], problem: sentence("--htp", "--http") },
-      { words: ["--zzz"], problem: sentence("--zzz", "--http") },
-      { words: ["chekc"], problem: sentence("chekc", "check") },
-      { words: ["hepl"], problem: sentence("hepl", "help") },
-      { words: ["emtpy.ts"], problem: sentence("emtpy.ts:", "/emtpy.ts", "empty.ts") },
-      { words: ["--stdio", "--http"], problem: sentence("--http", "--stdio") },
-      { words: ["--stdio", "--port", "1"], problem: sentence("--port", "--stdio") },
-      { words: ["--watch"], problem: sentence() },
-      { words: ["gone.jsonc"], problem: sentence("gone.jsonc:", "/gone.jsonc") },
-      { words: ["--http=yes"], problem: sentence("--http=yes") },
-      { words: ["--port", "4000"], problem: sentence("--port", "--http") },
-      { words: ["--http", "--port"], problem: sentence("--port VALUE") },
-      { words: ["--http", "--port", "http"], problem: sentence("http", 0) },
-      { words: ["--http", "--port", "65536"], problem: sentence("65536", 0) },
-      { words: ["--http", "--path", "mcp"], problem: sentence("/mcp") },
-      { words: ["--http", "--host", "192.0.2.1"], problem: sentence("192.0.2.1", "3000", "--host") },
-      { words: ["call"], problem: sentence("http:") },
-      { words: ["call", "http://127.0.0.1:1/mcp"], problem: sentence("http://127.0.0.1:1/mcp", 1) },
-    ]
-  ) {
-    testProcesses(`${name}: ${words.join(" ")} is reported with the cause and the remedy`, async () => {
-      const handler = `import { tool } from "@x/mcp";\nconst hi = tool({ name: "hi", run: () => "Hi!" });\n`;
-      const files = {
-        "empty.ts": "export const a = 1;",
-        "wrong.ts": "export default { fetch: () => new Response() };",
-        "twice.ts": `${handler}export default [hi, hi];`,
-        "strange.ts": "export default [{}];",
-        "syntax.ts": "\nexport const a = ;",
-        "throws.ts": `throw new Error("boom");`,
-        "imports.ts": `import "./nowhere.ts";`,
-      };
-      await withFiles(files, async (cwd) => {
-        const { code, stdout, stderr } = await run([...program, ...words], { cwd });
-        for (const part of [problem, ...parts]) assertStringIncludes(stderr, part);
-        // The hint about --help follows usage errors, but not errors of a file or a server.
-        assertEquals(
-          /\n.* --help\n$/.test(stderr),
-          words.length > 1 && words[1] === "wrong.ts" ||
-            !validArguments.some((word) => words.some((each) => each === word)),
-          stderr,
-        );
-        assertEquals({ code, stdout }, { code: 2, stdout: "" });
-      });
-    });
-  }
 
   testProcesses(`${name}: --help prints the usage, and --version prints the version`, async () => {
     for (const words of [["--help"], ["-h"], ["serve", "--help"]]) {

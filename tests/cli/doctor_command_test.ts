@@ -1,32 +1,57 @@
-// `mcp doctor` in real processes with real connections.
+// `mcp doctor` with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { once } from "node:events";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { testProcesses } from "../support/command_line.ts";
 import { allRuntimes, runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { root, run, start } from "../support/processes.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Listens on a port, and sends a text and closes each connection, or never sends anything. */
-function listen(say?: string): Disposable & { readonly host: string; readonly reached: Promise<void> } {
+async function listen(say?: string): Promise<Disposable & { readonly host: string; readonly reached: Promise<void> }> {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const open: Deno.Conn[] = [];
-  (async () => {
-    for await (const connection of listener) {
-      open.push(connection);
-      resolve();
-      if (say !== undefined) await connection.write(new TextEncoder().encode(say)).catch(() => {});
-      if (say !== undefined) connection.close();
-    }
-  })().catch(() => {});
+  const open = new Set<Socket>();
+  const listener = createTcpServer((connection) => {
+    open.add(connection.on("error", () => {}));
+    resolve();
+    if (say !== undefined) connection.end(say);
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo; // The cast is safe, because the server listens on TCP.
   return {
     reached,
-    host: `127.0.0.1:${listener.addr.port}`,
+    host: `127.0.0.1:${port}`,
     [Symbol.dispose]() {
       listener.close();
-      for (const connection of say === undefined ? open : []) connection.close();
+      for (const connection of open) connection.destroy();
     },
   };
 }
+
+Deno.test("doctor explains why a connection fails", async () => {
+  using mute = await listen();
+  using rude = await listen("220 ready\r\n");
+  const gone = await listen();
+  gone[Symbol.dispose]();
+  const expected = [
+    [`http://${gone.host}/mcp`, sentence(gone.host)],
+    ["http://nobody.invalid/mcp", sentence("nobody.invalid")],
+    [`https://${rude.host}/mcp`, sentence(rude.host)],
+    [`http://${rude.host}/mcp`, sentence(rude.host)],
+    [`http://${mute.host}/mcp`, sentence("0.3 s"), "0.3"],
+  ];
+  const examined = await Promise.all(
+    expected.map(([url, , seconds = "60"]) => runHere(["doctor", url, "--timeout", seconds])),
+  );
+  examined.forEach(({ code, stdout }, i) => {
+    assertEquals(code, 1);
+    const [problem, fix] = stdout.split("\n");
+    assertEquals(problem, `problem  connection  ${expected[i][1]}`);
+    assertMatch(fix, /^ {21}-> /);
+    assertMatch(stdout, /\n\n1 .*\n$/);
+  });
+});
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: doctor finds no problem with the demo server on the other runtime`, async () => {
@@ -47,32 +72,8 @@ for (const { name, program } of runtimes) {
     }
   });
 
-  testProcesses(`${name}: doctor explains why a connection fails`, async () => {
-    using mute = listen();
-    using rude = listen("220 ready\r\n");
-    const gone = listen();
-    gone[Symbol.dispose]();
-    const expected = [
-      [`http://${gone.host}/mcp`, sentence(gone.host)],
-      ["http://nobody.invalid/mcp", sentence("nobody.invalid")],
-      [`https://${rude.host}/mcp`, sentence(rude.host)],
-      [`http://${rude.host}/mcp`, sentence(rude.host)],
-      [`http://${mute.host}/mcp`, sentence("0.3 s"), "0.3"],
-    ];
-    const examined = await Promise.all(
-      expected.map(([url, , seconds = "60"]) => run([...program, "doctor", url, "--timeout", seconds])),
-    );
-    examined.forEach(({ code, stdout }, i) => {
-      assertEquals(code, 1);
-      const [problem, fix] = stdout.split("\n");
-      assertEquals(problem, `problem  connection  ${expected[i][1]}`);
-      assertMatch(fix, /^ {21}-> /);
-      assertMatch(stdout, /\n\n1 .*\n$/);
-    });
-  });
-
   testProcesses(`${name}: doctor stops on Ctrl-C, and prints that it was stopped`, async () => {
-    using mute = listen();
+    using mute = await listen();
     await using process = await start([...program, "doctor", `http://${mute.host}/mcp`, "--timeout", "60"]);
     await mute.reached;
     process.kill("SIGINT");

@@ -5,10 +5,10 @@ import { examineStore } from "../../src/cli/doctor/store_checks.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { listStores } from "../../src/host.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
-import { testProcesses, withFiles } from "../support/command_line.ts";
+import { withFiles } from "../support/command_line.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
-import { root, run } from "../support/processes.ts";
-import { runtimes } from "./runtimes.ts";
+import { root } from "../support/processes.ts";
+import { runHere } from "./run_here.ts";
 import { sentence } from "../support/messages.ts";
 
 const secret = "a secret of at least 32 characters";
@@ -179,31 +179,29 @@ const files = {
   "down.ts": toFile(`store: customStore(down, { timeoutMs: 200 }), secret: "${secret}"`),
 };
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: doctor examines the store of a server file, and explains usage errors`, async () => {
-    await withFiles(files, async (cwd) => {
-      const good = await run([...program, "doctor", "memory.ts", "--store", "--json"], { cwd });
-      assertEquals({ code: good.code, stderr: good.stderr }, { code: 0, stderr: "" }, good.stdout);
-      const { file, problems, notes } = JSON.parse(good.stdout);
-      assertEquals({ file, problems, notes }, { file: "memory.ts", problems: 0, notes: 1 });
-      const down = await run([...program, "doctor", "--store", "down.ts"], { cwd });
-      assertEquals(down.code, 1, down.stderr);
-      const [problem, fix] = down.stdout.split("\n");
-      assertEquals(problem, `problem  reachable  ${sentence("connection refused")}`);
-      assertMatch(fix, /^ +-> /);
-      const mistakes = [
-        [["none.ts"], sentence("none.ts")],
-        [["gone.ts"], sentence("gone.ts")],
-        [[], sentence("server.ts --store")],
-        [["http://x/mcp"], sentence("http://x/mcp")],
-        [["memory.ts", "none.ts"], sentence("memory.ts", "none.ts")],
-        [["memory.ts", "--timeout", "3"], sentence("--timeout")],
-      ] as const;
-      for (const [words, message] of mistakes) {
-        const { code, stderr } = await run([...program, "doctor", "--store", ...words], { cwd });
-        assert(code === 2 || code === 1, `${words}: ${code}`);
-        assertStringIncludes(stderr, message);
-      }
-    });
+Deno.test("doctor examines the store of a server file, and explains usage errors", async () => {
+  await withFiles(files, async (cwd) => {
+    const good = await runHere(["doctor", "memory.ts", "--store", "--json"], { cwd });
+    assertEquals({ code: good.code, stderr: good.stderr }, { code: 0, stderr: "" }, good.stdout);
+    const { file, problems, notes } = JSON.parse(good.stdout);
+    assertEquals({ file, problems, notes }, { file: "memory.ts", problems: 0, notes: 1 });
+    const down = await runHere(["doctor", "--store", "down.ts"], { cwd });
+    assertEquals(down.code, 1, down.stderr);
+    const [problem, fix] = down.stdout.split("\n");
+    assertEquals(problem, `problem  reachable  ${sentence("connection refused")}`);
+    assertMatch(fix, /^ +-> /);
+    const mistakes = [
+      [["none.ts"], sentence("none.ts")],
+      [["gone.ts"], sentence("gone.ts")],
+      [[], sentence("server.ts --store")],
+      [["http://x/mcp"], sentence("http://x/mcp")],
+      [["memory.ts", "none.ts"], sentence("memory.ts", "none.ts")],
+      [["memory.ts", "--timeout", "3"], sentence("--timeout")],
+    ] as const;
+    for (const [words, message] of mistakes) {
+      const { code, stderr } = await runHere(["doctor", "--store", ...words], { cwd });
+      assert(code === 2 || code === 1, `${words}: ${code}`);
+      assertStringIncludes(stderr, message);
+    }
   });
-}
+});

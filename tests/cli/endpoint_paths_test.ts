@@ -7,6 +7,7 @@ import { _meta, testProcesses, toRequestLine, withFiles } from "../support/comma
 import { sentence } from "../support/messages.ts";
 import { waitForLine } from "./lines.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { ask, root, run, start } from "../support/processes.ts";
 
 const app = (tool = "who") =>
@@ -20,6 +21,36 @@ const many = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/m
 export default mount([one, many]);
 `;
 const files = { "app.ts": app() };
+
+for (
+  const [words, message] of [
+    ["app.ts --stdio", sentence("app.ts", "notes, tenants", "--server")],
+    ["app.ts --stdio --server nobody", sentence("app.ts", "nobody", "notes, tenants")],
+    ["app.ts --stdio --server tenants", sentence("app.ts", "/:tenant/mcp", "--param tenant=")],
+    ["app.ts --stdio --server notes --param a=1", sentence("app.ts", "/notes/mcp", "--param a")],
+    ["app.ts --stdio --server tenants --param tenant=A", sentence("app.ts", "/:tenant/mcp", '{"tenant":"A"}')],
+    [
+      "app.ts --http --port 0 --server tenants --param tenant=a/b",
+      sentence("app.ts", "/:tenant/mcp", "tenant", '"a/b"'),
+    ],
+    ["app.ts --http --port 0 --param tenant=..", sentence("app.ts", "/:tenant/mcp", "tenant", '".."')],
+    ["app.ts --stdio --server tenants --param tenant", sentence("--param tenant", "--param NAME=VALUE")],
+    ["app.ts --http --port 0 --inspect", sentence("--inspect", "app.ts", "notes, tenants")],
+    ["app.ts --http --port 0 --path /x", sentence("--path", "app.ts", "notes, tenants")],
+    ["app.ts --http --port 0 --path /x --server tenants", sentence("--path", "app.ts")],
+    ["call app.ts ping", sentence("app.ts", "notes, tenants", "--server")],
+    ["call http://127.0.0.1:1/mcp ping --server a", sentence("--server")],
+    ["check app.ts --server tenants", sentence("app.ts", "/:tenant/mcp", "--param tenant=")],
+  ]
+) {
+  Deno.test(`mcp ${words}`, async () => {
+    await withFiles(files, async (cwd) => {
+      const { code, stderr } = await runHere([...words.split(" ")], { cwd });
+      assertEquals(code, 2, stderr);
+      assertStringIncludes(stderr, message);
+    });
+  });
+}
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: --http serves all servers of a file`, async () => {
@@ -86,36 +117,6 @@ for (const { name, program } of runtimes) {
       assertEquals(called.stdout.trim(), "pong");
     });
   });
-
-  for (
-    const [words, message] of [
-      ["app.ts --stdio", sentence("app.ts", "notes, tenants", "--server")],
-      ["app.ts --stdio --server nobody", sentence("app.ts", "nobody", "notes, tenants")],
-      ["app.ts --stdio --server tenants", sentence("app.ts", "/:tenant/mcp", "--param tenant=")],
-      ["app.ts --stdio --server notes --param a=1", sentence("app.ts", "/notes/mcp", "--param a")],
-      ["app.ts --stdio --server tenants --param tenant=A", sentence("app.ts", "/:tenant/mcp", '{"tenant":"A"}')],
-      [
-        "app.ts --http --port 0 --server tenants --param tenant=a/b",
-        sentence("app.ts", "/:tenant/mcp", "tenant", '"a/b"'),
-      ],
-      ["app.ts --http --port 0 --param tenant=..", sentence("app.ts", "/:tenant/mcp", "tenant", '".."')],
-      ["app.ts --stdio --server tenants --param tenant", sentence("--param tenant", "--param NAME=VALUE")],
-      ["app.ts --http --port 0 --inspect", sentence("--inspect", "app.ts", "notes, tenants")],
-      ["app.ts --http --port 0 --path /x", sentence("--path", "app.ts", "notes, tenants")],
-      ["app.ts --http --port 0 --path /x --server tenants", sentence("--path", "app.ts")],
-      ["call app.ts ping", sentence("app.ts", "notes, tenants", "--server")],
-      ["call http://127.0.0.1:1/mcp ping --server a", sentence("--server")],
-      ["check app.ts --server tenants", sentence("app.ts", "/:tenant/mcp", "--param tenant=")],
-    ]
-  ) {
-    testProcesses(`${name}: mcp ${words}`, async () => {
-      await withFiles(files, async (cwd) => {
-        const { code, stderr } = await run([...program, ...words.split(" ")], { cwd, input: "" });
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, message);
-      });
-    });
-  }
 }
 
 const [{ program }] = runtimes;

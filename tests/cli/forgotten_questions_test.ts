@@ -3,8 +3,9 @@ import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { run, start } from "../support/processes.ts";
+import { start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 
 /** A server whose tool `remove` ignores the answer of the user, and whose tool `keep` does not. */
 const source = `import { createServer, tool } from "@x/mcp";
@@ -23,18 +24,18 @@ function toReports(stderr: string): string[] {
 
 const report = sentence('ctx.elicit("sure")', 'tools/call "remove"');
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: mcp call prints a report about a question that the handler does not await`, async () => {
-    await withFiles({ "server.js": source }, async (cwd) => {
-      const words = ["--answer", "accept"];
-      const removed = await run([...program, "call", "server.js", "remove", ...words], { cwd });
-      assertEquals([removed.code, removed.stdout.trim()], [0, "removed"], removed.stderr);
-      assertEquals(toReports(removed.stderr), [report]);
-      const kept = await run([...program, "call", "server.js", "keep", ...words], { cwd });
-      assertEquals([kept.stdout.trim(), toReports(kept.stderr)], ["accept", []], kept.stderr);
-    });
+Deno.test("mcp call prints a report about a question that the handler does not await", async () => {
+  await withFiles({ "server.js": source }, async (cwd) => {
+    const words = ["--answer", "accept"];
+    const removed = await runHere(["call", "server.js", "remove", ...words], { cwd });
+    assertEquals([removed.code, removed.stdout.trim()], [0, "removed"], removed.stderr);
+    assertEquals(toReports(removed.stderr), [report]);
+    const kept = await runHere(["call", "server.js", "keep", ...words], { cwd });
+    assertEquals([kept.stdout.trim(), toReports(kept.stderr)], ["accept", []], kept.stderr);
   });
+});
 
+for (const { name, program } of runtimes) {
   testProcesses(`${name}: mcp serve prints one report about a question that the handler does not await`, async () => {
     await withFiles({ "server.js": source }, async (cwd) => {
       for (const revision of ["2026-07-28", "2025-11-25"] as const) {

@@ -1,58 +1,70 @@
-// `mcp inspect` as a process, with correct servers of both eras and with malicious servers.
+// `mcp inspect` with correct servers of both eras and with malicious servers.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
 import { isNotDeno } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { root, run } from "../support/processes.ts";
 
+const inspect = (...words: readonly string[]) => runHere(["inspect", ...words]);
+
+Deno.test("inspect shows servers of both eras, given by URL or by command", async () => {
+  await using server = await serve(createLibrary().fetch);
+  await using old = await serve(forgetModern(createLibrary().fetch));
+  const [here, there, started] = await Promise.all([
+    inspect(server.url),
+    inspect(old.url),
+    inspect("--revision", "2025-06-18", "--", "deno", "run", "-A", "tests/client/server.ts"),
+  ]);
+  const [facts, ...rest] = here.stdout.split("\n\nTools (7)\n");
+  assertEquals([here.code, here.stderr], [0, ""]);
+  assertMatch(facts, /^library 1\.0\.0\n\n {2}revision {6}2026-07-28\n {2}capabilities {2}completions, /);
+  assertMatch(rest[0], /\n {2}echo\n {4}Says it again\n {6}text {3}string {3}required\n {6}times {2}integer\n/);
+  assertMatch(rest[0], /\nResources \(3\)\n\n {2}book:\/\/1 {2}book 1 {2}text\/plain\n/);
+  assertMatch(rest[0], /\n.* \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
+  assertMatch(rest[0], /\nPrompts \(1\)\n\n {2}review\n {6}book {2}required\n$/);
+  for (const [text, revision] of [[there.stdout, "2025-11-25"], [started.stdout, "2025-06-18"]]) {
+    assertEquals(text.split("\n\nTools (7)\n")[1], rest[0]);
+    assertStringIncludes(text, sentence("revision", revision));
+  }
+});
+
+Deno.test("inspect --json prints one document, and --header sends headers", async () => {
+  const library = createLibrary();
+  const seen: (string | null)[] = [];
+  await using server = await serve((request) => {
+    seen.push(request.headers.get("x-key"));
+    return library.fetch(request);
+  });
+  const { stdout } = await inspect(server.url, "--json", "--header", "x-key=a=b", "--header", "y: 1");
+  const { revision, tools, templates, instructions } = JSON.parse(stdout);
+  assertEquals([revision, tools.length, instructions], ["2026-07-28", 7, "Be quiet."]);
+  assertEquals(templates[0].uriTemplate, "shelf://{letter}");
+  assertEquals([...new Set(seen)], ["a=b"]);
+});
+
+Deno.test("inspect reports a server that is missing, exits, floods or stays silent", async () => {
+  // The exit code is 2 for a usage error, and 1 for an error of the server.
+  const cases: readonly (readonly [words: readonly string[], code: number, told: string])[] = [
+    [["--", "no-such-program"], 2, sentence("no-such-program")],
+    [["--", "sh", "-c", "exit 3"], 1, sentence("sh -c 'exit 3'", "code 3")],
+    [["--", "yes"], 1, sentence("yes", "MCP")],
+    [["--timeout", "0.2", "--", "sleep", "60"], 1, sentence("sleep 60", "200 ms", "--timeout")],
+    [["localhost:1/mcp"], 2, sentence("localhost:1/mcp", "http://")],
+  ];
+  const finished = await Promise.all(cases.map(([words]) => inspect(...words)));
+  for (const [at, [, wanted, told]] of cases.entries()) {
+    const { code, stdout, stderr } = finished[at];
+    assertEquals([code, stdout], [wanted, ""], stderr);
+    assertStringIncludes(stderr, told);
+  }
+});
+
 for (const { name, program } of runtimes) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
-
-  Deno.test({
-    name: `${name}: inspect shows servers of both eras, given by URL or by command`,
-    ignore: isNotDeno,
-    async fn() {
-      await using server = serve(createLibrary().fetch);
-      await using old = serve(forgetModern(createLibrary().fetch));
-      const [here, there, started] = await Promise.all([
-        inspect(server.url),
-        inspect(old.url),
-        inspect("--revision", "2025-06-18", "--", "deno", "run", "-A", "tests/client/server.ts"),
-      ]);
-      const [facts, ...rest] = here.stdout.split("\n\nTools (7)\n");
-      assertEquals([here.code, here.stderr], [0, ""]);
-      assertMatch(facts, /^library 1\.0\.0\n\n {2}revision {6}2026-07-28\n {2}capabilities {2}completions, /);
-      assertMatch(rest[0], /\n {2}echo\n {4}Says it again\n {6}text {3}string {3}required\n {6}times {2}integer\n/);
-      assertMatch(rest[0], /\nResources \(3\)\n\n {2}book:\/\/1 {2}book 1 {2}text\/plain\n/);
-      assertMatch(rest[0], /\n.* \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
-      assertMatch(rest[0], /\nPrompts \(1\)\n\n {2}review\n {6}book {2}required\n$/);
-      for (const [text, revision] of [[there.stdout, "2025-11-25"], [started.stdout, "2025-06-18"]]) {
-        assertEquals(text.split("\n\nTools (7)\n")[1], rest[0]);
-        assertStringIncludes(text, sentence("revision", revision));
-      }
-    },
-  });
-
-  Deno.test({
-    name: `${name}: inspect --json prints one document, and --header sends headers`,
-    ignore: isNotDeno,
-    async fn() {
-      const library = createLibrary();
-      const seen: (string | null)[] = [];
-      await using server = serve((request) => {
-        seen.push(request.headers.get("x-key"));
-        return library.fetch(request);
-      });
-      const { stdout } = await inspect(server.url, "--json", "--header", "x-key=a=b", "--header", "y: 1");
-      const { revision, tools, templates, instructions } = JSON.parse(stdout);
-      assertEquals([revision, tools.length, instructions], ["2026-07-28", 7, "Be quiet."]);
-      assertEquals(templates[0].uriTemplate, "shelf://{letter}");
-      assertEquals([...new Set(seen)], ["a=b"]);
-    },
-  });
 
   Deno.test({
     name: `${name}: inspect prints no control characters that the server sends, and fits the width of the terminal`,
@@ -60,7 +72,7 @@ for (const { name, program } of runtimes) {
     async fn() {
       const long = "A line that goes on and on. ".repeat(20);
       const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\rback\x07 \u202eback";
-      await using server = serve(
+      await using server = await serve(
         createServer({
           name: `n${evil}`,
           version: "1",
@@ -104,27 +116,6 @@ for (const { name, program } of runtimes) {
       // deno-lint-ignore no-control-regex
       assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);
       assertEquals(stdout.split("\n").filter((line) => line.length > 80), []);
-    },
-  });
-
-  Deno.test({
-    name: `${name}: inspect reports a server that is missing, exits, floods or stays silent`,
-    ignore: isNotDeno,
-    async fn() {
-      // The exit code is 2 for a usage error, and 1 for an error of the server.
-      const cases: readonly (readonly [words: readonly string[], code: number, told: string])[] = [
-        [["--", "no-such-program"], 2, sentence("no-such-program")],
-        [["--", "sh", "-c", "exit 3"], 1, sentence("sh -c 'exit 3'", "code 3")],
-        [["--", "yes"], 1, sentence("yes", "MCP")],
-        [["--timeout", "0.2", "--", "sleep", "60"], 1, sentence("sleep 60", "200 ms", "--timeout")],
-        [["localhost:1/mcp"], 2, sentence("localhost:1/mcp", "http://")],
-      ];
-      const finished = await Promise.all(cases.map(([words]) => inspect(...words)));
-      for (const [at, [, wanted, told]] of cases.entries()) {
-        const { code, stdout, stderr } = finished[at];
-        assertEquals([code, stdout], [wanted, ""], stderr);
-        assertStringIncludes(stderr, told);
-      }
     },
   });
 }

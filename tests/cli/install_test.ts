@@ -281,7 +281,7 @@ for (const { name: runtime, program } of runtimes) {
           const sent = new Set<string | null>();
           const hi = tool({ name: "hi", run: () => "Hi!" });
           const { fetch } = createServer({ name: "My Server!", version: "1.0.0", handlers: [hi] });
-          await using served = serve((request) => {
+          await using served = await serve((request) => {
             sent.add(request.headers.get("authorization"));
             return fetch(request);
           });
@@ -393,7 +393,7 @@ for (const { name: runtime, program } of runtimes) {
   testProcesses(`${runtime}: install makes a short key from any name of a server`, async () => {
     const hi = tool({ name: "hi", run: () => "Hi!" });
     const { fetch } = createServer({ name: `a${".".repeat(200_000)}b`, version: "1.0.0", handlers: [hi] });
-    await using served = serve(fetch);
+    await using served = await serve(fetch);
     await withFiles({}, async (cwd) => {
       const { code, stderr } = await run([
         ...[...program, "install", served.url, "--client", "cursor", "--file", "mcp.json"],
@@ -559,7 +559,7 @@ for (const { name, program } of runtimes) {
       version: "1.0.0",
       handlers: [tool({ name: "hi", run: () => "" })],
     });
-    await using served = serve(fetch);
+    await using served = await serve(fetch);
     const mine = { url: "https://mcp.example.com/mine" };
     const texts = {
       "cursor.json": ["cursor", JSON.stringify({ mcpServers: { github: mine } })],

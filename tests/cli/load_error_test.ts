@@ -1,10 +1,10 @@
 // Errors in a file that cannot be loaded. The message comes first, then the stack lines in the user's files.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
-import { testProcesses, withFiles } from "../support/command_line.ts";
+import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { runtimes } from "./runtimes.ts";
-import { root, run } from "../support/processes.ts";
+import { runHere } from "./run_here.ts";
+import { root } from "../support/processes.ts";
 
 const files = {
   "tool.ts": `import { createServer } from "@x/mcp";
@@ -39,26 +39,21 @@ const cases: readonly (readonly [file: string, message: string, places: readonly
   ["layer.ts", "TypeError: ", ["layer.ts:5:"]],
 ];
 
-for (const { name, program } of runtimes) {
-  testProcesses(
-    `${name}: only the stack lines in the user's files are printed`,
-    async () => {
-      await withFiles(files, async (cwd) => {
-        for (const [file, message, places] of cases) {
-          const { code, stderr } = await run([...program, "check", file], { cwd });
-          const [first, second, ...lines] = decodeURIComponent(stderr).split("\n");
-          assertEquals([code, first], [2, sentence(file)]);
-          assert(second.startsWith(message), stderr);
-          if (file === "tool.ts") assertStringIncludes(second, sentence('"a b"'));
-          for (const [at, place] of places.entries()) assert(lines[at].includes(`${cwd}/${place}`), stderr);
-          const shown = lines.filter((line) => line.startsWith("    at "));
-          assert(shown.every((line) => line.includes(cwd) && !line.includes("node_modules")), stderr);
-          assertEquals(lines.filter(Boolean).at(-1), sentence(), stderr);
-        }
-      });
-    },
-  );
-}
+Deno.test("only the stack lines in the user's files are printed", async () => {
+  await withFiles(files, async (cwd) => {
+    for (const [file, message, places] of cases) {
+      const { code, stderr } = await runHere(["check", file], { cwd });
+      const [first, second, ...lines] = decodeURIComponent(stderr).split("\n");
+      assertEquals([code, first], [2, sentence(file)]);
+      assert(second.startsWith(message), stderr);
+      if (file === "tool.ts") assertStringIncludes(second, sentence('"a b"'));
+      for (const [at, place] of places.entries()) assert(lines[at].includes(`${cwd}/${place}`), stderr);
+      const shown = lines.filter((line) => line.startsWith("    at "));
+      assert(shown.every((line) => line.includes(cwd) && !line.includes("node_modules")), stderr);
+      assertEquals(lines.filter(Boolean).at(-1), sentence(), stderr);
+    }
+  });
+});
 
 const FIX = { file: "Fix it.", packages: "Fix the packages." };
 const library = root.replace(/\/$/, "");
@@ -136,33 +131,29 @@ Deno.test("the place of a syntax error is printed, as Node begins the stack with
   }
 });
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the colors in a runtime's hint are not printed as escape codes`, async () => {
-    const source = 'import { z } from "no-such-package";\nexport default [z];';
-    await withFiles({ "s.ts": source, "deno.json": {} }, async (cwd) => {
-      for (const env of [{ FORCE_COLOR: "1", NO_COLOR: "" }, { FORCE_COLOR: "3", NO_COLOR: "" }]) {
-        const { code, stderr } = await run([...program, "check", "s.ts"], { cwd, env });
-        assertEquals(code, 2);
-        assertStringIncludes(stderr, "no-such-package");
-        assertEquals(stderr.includes("\\u{1b}"), false, stderr);
-      }
-    });
-  });
-}
-
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: an error in a package is not blamed on the file that imports the package`, async () => {
-    const loud = 'throw new Error("too loud");\n';
-    const nested = 'export const all = [1].map(() => { throw new Error("too loud"); });\n';
-    for (const main of [loud, nested]) {
-      const source = 'import "./node_modules/loud/main.js";\nexport default [];';
-      const files = { "package.json": { type: "module" }, "node_modules/loud/main.js": main, "s.ts": source };
-      await withFiles(files, async (cwd) => {
-        const { code, stderr } = await run([...program, "check", "s.ts"], { cwd });
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, "too loud");
-        assertEquals(stderr.trim().split("\n").at(-1), sentence("packages"), stderr);
-      });
+Deno.test("the colors in a runtime's hint are not printed as escape codes", async () => {
+  const source = 'import { z } from "no-such-package";\nexport default [z];';
+  await withFiles({ "s.ts": source, "deno.json": {} }, async (cwd) => {
+    for (const env of [{ FORCE_COLOR: "1", NO_COLOR: "" }, { FORCE_COLOR: "3", NO_COLOR: "" }]) {
+      const { code, stderr } = await runHere(["check", "s.ts"], { cwd, env });
+      assertEquals(code, 2);
+      assertStringIncludes(stderr, "no-such-package");
+      assertEquals(stderr.includes("\\u{1b}"), false, stderr);
     }
   });
-}
+});
+
+Deno.test("an error in a package is not blamed on the file that imports the package", async () => {
+  const loud = 'throw new Error("too loud");\n';
+  const nested = 'export const all = [1].map(() => { throw new Error("too loud"); });\n';
+  for (const main of [loud, nested]) {
+    const source = 'import "./node_modules/loud/main.js";\nexport default [];';
+    const files = { "package.json": { type: "module" }, "node_modules/loud/main.js": main, "s.ts": source };
+    await withFiles(files, async (cwd) => {
+      const { code, stderr } = await runHere(["check", "s.ts"], { cwd });
+      assertEquals(code, 2, stderr);
+      assertStringIncludes(stderr, "too loud");
+      assertEquals(stderr.trim().split("\n").at(-1), sentence("packages"), stderr);
+    });
+  }
+});

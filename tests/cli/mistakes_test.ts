@@ -16,9 +16,10 @@ import { describeType } from "../../src/cli/client/schema_text.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { waitForLine } from "./lines.ts";
+import { runHere } from "./run_here.ts";
 import { runtimes } from "./runtimes.ts";
 import { serve } from "./servers.ts";
-import { type Finished, run, start } from "../support/processes.ts";
+import { type Finished, start } from "../support/processes.ts";
 
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
@@ -356,85 +357,76 @@ function findFailures(words: readonly string[], expectedCode: number, { code, st
   return failures.filter(([, isFailed]) => isFailed).map(([state]) => `${state}: ${shown}`);
 }
 
-for (const { name, program } of runtimes) {
-  for (const [command, list] of Object.entries(inputs)) {
-    testProcesses(
-      `${name}: ${list.length} mistakes with ${command} get a cause, a remedy and an exit code`,
-      async () => {
-        assertEquals(list.length, 50);
-        const failures: string[] = [];
-        await using server = serve(createTarget().fetch);
-        await withFiles(files, async (folder) => {
-          const before = listNames(folder);
-          for (let i = 0; i < list.length; i += 5) {
-            await Promise.all(
-              list.slice(i, i + 5).map(async ([words, code = 2]) => {
-                const args = words.map((word) => word.replace(/^URL/, server.url));
-                const finished = await run([...program, command, ...args], { cwd: folder });
-                failures.push(...findFailures(words, code, finished));
-              }),
-            );
-          }
-          assertEquals(listNames(folder), before);
-        });
-        assert(!failures.length, failures.join("\n"));
-      },
-    );
-  }
-
-  testProcesses(`${name}: errors for unknown names and options suggest the correct name`, async () => {
-    const expected: readonly (readonly [words: readonly string[], message: string])[] = [
-      [["new", "weather.ts"], sentence("weather.ts")],
-      [["new", ""], sentence('""')],
-      [["call", "htp://x/mcp"], sentence("htp://x/mcp", " htp: ")],
-      [["inspect", "s.ts", "--port", "1"], sentence("--port", "--page")],
-      [["check", "http://127.0.0.1:1/mcp"], sentence("call", "inspect", "doctor")],
-    ];
+for (const [command, list] of Object.entries(inputs)) {
+  Deno.test(`${list.length} mistakes with ${command} get a cause, a remedy and an exit code`, async () => {
+    assertEquals(list.length, 50);
+    await using server = await serve(createTarget().fetch);
     await withFiles(files, async (cwd) => {
-      for (const [words, message] of expected) {
-        const { code, stderr } = await run([...program, ...words], { cwd });
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, message);
-      }
-      const twice = await run([...program, "install", "throws.ts", "--client", "cursor", "--allow-none"], { cwd });
-      assertEquals(twice.stderr.match(/^\S.* throws\.ts: /gm)?.length, 1, twice.stderr);
+      const before = listNames(cwd);
+      const failures = await Promise.all(list.map(async ([words, code = 2]) => {
+        const given = words.map((word) => word.replace(/^URL/, server.url));
+        return findFailures(words, code, await runHere([command, ...given], { cwd }));
+      }));
+      assertEquals(listNames(cwd), before);
+      assertEquals(failures.flat(), []);
     });
   });
+}
 
-  testProcesses(`${name}: serve refuses arguments after -- that no file can read`, async () => {
-    const words: readonly (readonly [words: readonly string[], message: string])[] = [
-      [["--http", "--", "npx", "-y", "some server"], sentence("'some server'", "inspect", "bridge")],
-      [["serve", "--", "node", "index.js"], sentence("node index.js", "inspect", "bridge")],
-      [["serve", "--stdio", "--"], sentence("--")],
-      [["folder", "--http", "--", "--verbose"], sentence("-- --verbose")],
-      [["--skills", "folder", "--", "x"], sentence("--skills")],
-    ];
-    // The program serves `server.ts` if no target is named. The arguments must not reach this file by chance.
-    await withFiles({ ...files, "server.ts": files["s.ts"] }, async (cwd) => {
-      for (const [given, message] of words) {
-        const { code, stderr } = await run([...program, ...given], { cwd });
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, message);
-      }
-    });
+Deno.test("errors for unknown names and options suggest the correct name", async () => {
+  const expected: readonly (readonly [words: readonly string[], message: string])[] = [
+    [["new", "weather.ts"], sentence("weather.ts")],
+    [["new", ""], sentence('""')],
+    [["call", "htp://x/mcp"], sentence("htp://x/mcp", " htp: ")],
+    [["inspect", "s.ts", "--port", "1"], sentence("--port", "--page")],
+    [["check", "http://127.0.0.1:1/mcp"], sentence("call", "inspect", "doctor")],
+  ];
+  await withFiles(files, async (cwd) => {
+    for (const [words, message] of expected) {
+      const { code, stderr } = await runHere(words, { cwd });
+      assertEquals(code, 2, stderr);
+      assertStringIncludes(stderr, message);
+    }
+    const twice = await runHere(["install", "throws.ts", "--client", "cursor", "--allow-none"], { cwd });
+    assertEquals(twice.stderr.match(/^\S.* throws\.ts: /gm)?.length, 1, twice.stderr);
   });
+});
 
-  testProcesses(`${name}: an unexpected server error is printed with its id, and the exit code is 1`, async () => {
-    const ids: string[] = [];
-    const fail = () => {
-      throw new Error("secret");
-    };
-    const handlers = [tool({ name: "breaks", run: fail }), prompt({ name: "breaks", run: fail })];
-    const options = { name: "s", version: "1.0.0", handlers };
-    const target = createServer({ ...options, observer: { fault: ({ id }) => ids.push(id) } });
-    await using server = serve(target.fetch);
-    const called = await run([...program, "call", server.url, "breaks"]);
-    assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
-    const { code, stderr } = await run([...program, "prompt", server.url, "breaks"]);
-    assertEquals(code, 1);
-    assertStringIncludes(stderr.replace(ids[1], "ERROR_ID"), sentence("ERROR_ID"));
+Deno.test("serve refuses arguments after -- that no file can read", async () => {
+  const expected: readonly (readonly [words: readonly string[], message: string])[] = [
+    [["--http", "--", "npx", "-y", "some server"], sentence("'some server'", "inspect", "bridge")],
+    [["serve", "--", "node", "index.js"], sentence("node index.js", "inspect", "bridge")],
+    [["serve", "--stdio", "--"], sentence("--")],
+    [["folder", "--http", "--", "--verbose"], sentence("-- --verbose")],
+    [["--skills", "folder", "--", "x"], sentence("--skills")],
+  ];
+  // The program serves `server.ts` if no target is named. The arguments must not reach this file by chance.
+  await withFiles({ ...files, "server.ts": files["s.ts"] }, async (cwd) => {
+    for (const [words, message] of expected) {
+      const { code, stderr } = await runHere(words, { cwd });
+      assertEquals(code, 2, stderr);
+      assertStringIncludes(stderr, message);
+    }
   });
+});
 
+Deno.test("an unexpected server error is printed with its id, and the exit code is 1", async () => {
+  const ids: string[] = [];
+  const fail = () => {
+    throw new Error("secret");
+  };
+  const handlers = [tool({ name: "breaks", run: fail }), prompt({ name: "breaks", run: fail })];
+  const options = { name: "s", version: "1.0.0", handlers };
+  const target = createServer({ ...options, observer: { fault: ({ id }) => ids.push(id) } });
+  await using server = await serve(target.fetch);
+  const called = await runHere(["call", server.url, "breaks"]);
+  assertEquals([called.code, called.stdout], [1, `Internal error (${ids[0]})\n`]);
+  const { code, stderr } = await runHere(["prompt", server.url, "breaks"]);
+  assertEquals(code, 1);
+  assertStringIncludes(stderr.replace(ids[1], "ERROR_ID"), sentence("ERROR_ID"));
+});
+
+for (const { name, program } of runtimes) {
   testProcesses(
     `${name}: serving on all networks prints a warning that the server does not authenticate callers`,
     async () => {

@@ -1,10 +1,12 @@
 // Inputs that scripts and typing errors produce: empty values, contradictory options, misplaced arguments, and outputs
 // that cannot be written. Each input is refused before the command has an effect.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { writeFile } from "node:fs/promises";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { type Finished, run, start } from "../support/processes.ts";
 import { inTerminal, serve } from "./servers.ts";
 
@@ -80,60 +82,60 @@ const refused: readonly (readonly [words: readonly string[], message: string])[]
   [["check", "/dev/null"], sentence("/dev/null")],
 ];
 
+Deno.test("invalid inputs are refused before the command has an effect", async () => {
+  const calls: string[] = [];
+  await using server = await serve(createTarget(calls).fetch);
+  await withFiles(files, async (cwd) => {
+    await writeFile(`${cwd}/big.txt`, new Uint8Array(16 * 1024 * 1024 + 1).fill(120));
+    const before = listNames(cwd);
+    const finished: Finished[] = [];
+    for (let i = 0; i < refused.length; i += 4) {
+      finished.push(
+        ...await Promise.all(
+          refused.slice(i, i + 4).map(([words]) => {
+            const args = words.map((word) => word === "URL" ? server.url : word);
+            return runHere(args, { cwd });
+          }),
+        ),
+      );
+    }
+    for (const [at, [words, message]] of refused.entries()) {
+      const { code, stdout, stderr } = finished[at];
+      assertEquals([code, stdout], [2, ""], `${words.join(" ")}: ${stderr}`);
+      assertStringIncludes(stderr, message);
+    }
+    assertEquals([listNames(cwd), calls], [before, []]);
+  });
+});
+
+Deno.test("--param can be repeated for a path with several parameters", async () => {
+  await withFiles(files, async (cwd) => {
+    const words = ["call", "two.ts", "where", "--param", "tenant=acme", "--param", "area=eu"];
+    const called = await runHere(words, { cwd });
+    assertEquals([called.code, called.stdout], [0, '{"tenant":"acme","area":"eu"}\n'], called.stderr);
+    const twice = await runHere([...words, "--param", "area=us"], { cwd });
+    assertEquals(twice.code, 2);
+    assertStringIncludes(twice.stderr, sentence("--param area=us"));
+  });
+});
+
+Deno.test("unusual but unambiguous arguments are accepted", async () => {
+  await using server = await serve(createTarget([]).fetch);
+  await withFiles(files, async (cwd) => {
+    const [version, spaced] = await Promise.all([
+      runHere(["version"], { cwd }),
+      runHere(["call", server.url, "ask", "--answer", " sure =yes"], { cwd }),
+    ]);
+    assertEquals([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true], version.stderr);
+    assertEquals([spaced.code, spaced.stdout], [0, '{"sure":true}\n'], spaced.stderr);
+  });
+});
+
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: invalid inputs are refused before the command has an effect`, async () => {
-    const calls: string[] = [];
-    await using server = serve(createTarget(calls).fetch);
-    await withFiles(files, async (cwd) => {
-      await Deno.writeFile(`${cwd}/big.txt`, new Uint8Array(16 * 1024 * 1024 + 1).fill(120));
-      const before = listNames(cwd);
-      const finished: Finished[] = [];
-      for (let i = 0; i < refused.length; i += 4) {
-        finished.push(
-          ...await Promise.all(
-            refused.slice(i, i + 4).map(([words]) => {
-              const args = words.map((word) => word === "URL" ? server.url : word);
-              return run([...program, ...args], { cwd });
-            }),
-          ),
-        );
-      }
-      for (const [at, [words, message]] of refused.entries()) {
-        const { code, stdout, stderr } = finished[at];
-        assertEquals([code, stdout], [2, ""], `${words.join(" ")}: ${stderr}`);
-        assertStringIncludes(stderr, message);
-      }
-      assertEquals([listNames(cwd), calls], [before, []]);
-    });
-  });
-
-  testProcesses(`${name}: --param can be repeated for a path with several parameters`, async () => {
-    await withFiles(files, async (cwd) => {
-      const words = ["call", "two.ts", "where", "--param", "tenant=acme", "--param", "area=eu"];
-      const called = await run([...program, ...words], { cwd });
-      assertEquals([called.code, called.stdout], [0, '{"tenant":"acme","area":"eu"}\n'], called.stderr);
-      const twice = await run([...program, ...words, "--param", "area=us"], { cwd });
-      assertEquals(twice.code, 2);
-      assertStringIncludes(twice.stderr, sentence("--param area=us"));
-    });
-  });
-
-  testProcesses(`${name}: unusual but unambiguous arguments are accepted`, async () => {
-    await using server = serve(createTarget([]).fetch);
-    await withFiles(files, async (cwd) => {
-      const [version, spaced] = await Promise.all([
-        run([...program, "version"], { cwd }),
-        run([...program, "call", server.url, "ask", "--answer", " sure =yes"], { cwd }),
-      ]);
-      assertEquals([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true], version.stderr);
-      assertEquals([spaced.code, spaced.stdout], [0, '{"sure":true}\n'], spaced.stderr);
-    });
-  });
-
   testProcesses(
     `${name}: a result that cannot be written is an error, unless the reader has closed the pipe`,
     async () => {
-      await using server = serve(createTarget([]).fetch);
+      await using server = await serve(createTarget([]).fetch);
       const toShell = (
         redirect: string,
       ) => ["sh", "-c", `"$@" ${redirect}`, "sh", ...program, "call", server.url, "send"];
@@ -154,7 +156,7 @@ for (const { name, program } of runtimes) {
   );
 
   testProcesses(`${name}: after Ctrl-C at a question, the shell prompt starts on a new line`, async () => {
-    await using server = serve(createTarget([]).fetch);
+    await using server = await serve(createTarget([]).fetch);
     // On a slow machine, the signal may arrive while the command is still connecting, with the same outcome.
     const interrupted = ["sh", "-c", '(sleep 3; kill -INT $$) & exec "$@"', "sh", ...program];
     await using asking = await start(inTerminal([...interrupted, "call", server.url, "ask"]));

@@ -1,9 +1,8 @@
 // Servers with a search, on the command line: config files, `mcp call` and `mcp check`.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { testProcesses, withFiles } from "../support/command_line.ts";
+import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { run } from "../support/processes.ts";
-import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 
 const config = {
   search: true,
@@ -34,39 +33,38 @@ interface Report {
 /** Returns the last line. Deno prints lines before it when it loads packages for the first time. */
 const toLast = (text: string) => text.trim().split("\n").at(-1) ?? "";
 
-for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the command line calls and checks the tools of a server with a search`, async () => {
-    await withFiles({ "mcp.jsonc": config }, async (cwd) => {
-      const call = (...words: readonly string[]) => run([...program, "call", "mcp.jsonc", ...words], { cwd });
-      assertEquals((await call()).stdout.match(/^\S+/gm), ["search_tools", "call_tool"]);
-      // The schema of the tool says that 12 is text.
-      assertEquals((await call("greet", "name=12")).stdout, "hello 12\n");
-      assertEquals(toLast((await call("greet")).stderr), sentence("greet", "name"));
-      const unknown = await call("nothing");
-      assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence("nothing", "search_tools")]);
-      assertEquals(toLast((await call("greet_x")).stderr), sentence("greet_x", "greet?"));
-    });
-    await withFiles({
-      "many.js": source.replace("SEARCH", "[]"),
-      "search.js": source.replace("SEARCH", "toolSearch()"),
-    }, async (cwd) => {
-      const many = await run([...program, "check", "many.js"], { cwd });
-      assertStringIncludes(many.stdout.replaceAll(/\d{3,}/g, "N"), sentence("toolSearch", "search: true"));
-      const search = await run([...program, "check", "search.js", "--json"], { cwd });
-      const { tools, tokens, findings }: Report = JSON.parse(search.stdout);
-      assertEquals(tools.map(({ name }) => name), ["search_tools", "call_tool"]);
-      assert(tokens < 500, `the short list takes ${tokens} tokens`);
-      // It checks all tools, but only what a search shows of them.
-      assertEquals(findings.map(({ level, place, state }) => [level, place, state]), [
-        ["error", `tool ${"long_".repeat(14)}`, sentence("description")],
-        ["warning", "tool titled", sentence("description")],
-        ["error", "tool make_7", sentence("requires x")],
-      ]);
-    });
+Deno.test("the command line calls and checks the tools of a server with a search", async () => {
+  await withFiles({ "mcp.jsonc": config }, async (cwd) => {
+    const call = (...words: readonly string[]) => runHere(["call", "mcp.jsonc", ...words], { cwd });
+    assertEquals((await call()).stdout.match(/^\S+/gm), ["search_tools", "call_tool"]);
+    // The schema of the tool says that 12 is text.
+    assertEquals((await call("greet", "name=12")).stdout, "hello 12\n");
+    assertEquals(toLast((await call("greet")).stderr), sentence("greet", "name"));
+    const unknown = await call("nothing");
+    assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence("nothing", "search_tools")]);
+    assertEquals(toLast((await call("greet_x")).stderr), sentence("greet_x", "greet?"));
   });
+  await withFiles({
+    "many.js": source.replace("SEARCH", "[]"),
+    "search.js": source.replace("SEARCH", "toolSearch()"),
+  }, async (cwd) => {
+    const many = await runHere(["check", "many.js"], { cwd });
+    assertStringIncludes(many.stdout.replaceAll(/\d{3,}/g, "N"), sentence("toolSearch", "search: true"));
+    const search = await runHere(["check", "search.js", "--json"], { cwd });
+    const { tools, tokens, findings }: Report = JSON.parse(search.stdout);
+    assertEquals(tools.map(({ name }) => name), ["search_tools", "call_tool"]);
+    assert(tokens < 500, `the short list takes ${tokens} tokens`);
+    // It checks all tools, but only what a search shows of them.
+    assertEquals(findings.map(({ level, place, state }) => [level, place, state]), [
+      ["error", `tool ${"long_".repeat(14)}`, sentence("description")],
+      ["warning", "tool titled", sentence("description")],
+      ["error", "tool make_7", sentence("requires x")],
+    ]);
+  });
+});
 
-  testProcesses(`${name}: mcp call calls a tool that a provider finds but does not list`, async () => {
-    const provided = `import { createServer, tool, toolProvider } from "@x/mcp";
+Deno.test("mcp call calls a tool that a provider finds but does not list", async () => {
+  const provided = `import { createServer, tool, toolProvider } from "@x/mcp";
 import { toolSearch } from "@x/mcp/search";
 const input = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
 const made = tool({ name: "made", input, run: ({ n }) => n + 1 });
@@ -75,28 +73,27 @@ const lost = tool({ name: "opne", run: () => ({ content: [{ type: "text", text: 
 const find = (name) => [made, lost].find((each) => each.name === name);
 const open = tool({ name: "open", run: () => "opened" });
 export default createServer({ name: "s", version: "1.0.0", handlers: [open, toolProvider({ find }), SEARCH].flat() });`;
-    await withFiles({
-      "plain.js": provided.replace("SEARCH", "[]"),
-      "search.js": provided.replace("SEARCH", "toolSearch()"),
-      "always.js": provided.replace("SEARCH", `toolSearch({ always: ["open", "made", "opn"] })`),
-    }, async (cwd) => {
-      const checked = await run([...program, "check", "always.js", "--json"], { cwd });
-      const { findings }: Report = JSON.parse(checked.stdout);
-      const kept = findings.filter(({ place }) => place === "tool search_tools");
-      assertEquals(kept.map(({ level, state }) => [level, state]), [
-        ["warning", sentence("always", "made", "provider")],
-        ["warning", sentence("always", "opn", "open?")],
-      ]);
-      for (const [file, remedy] of [["plain.js", "open?"], ["search.js", "search_tools"]]) {
-        const call = (...words: readonly string[]) => run([...program, "call", file, ...words], { cwd });
-        assertEquals((await call("made", "n=1")).stdout, "2\n");
-        const wrong = await call("made");
-        assertEquals([wrong.code, toLast(wrong.stdout + wrong.stderr)], [1, sentence("made", "n: required")]);
-        for (const word of ["opn", "opne"]) {
-          const unknown = await call(word, "n=1");
-          assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence(word, remedy)]);
-        }
+  await withFiles({
+    "plain.js": provided.replace("SEARCH", "[]"),
+    "search.js": provided.replace("SEARCH", "toolSearch()"),
+    "always.js": provided.replace("SEARCH", `toolSearch({ always: ["open", "made", "opn"] })`),
+  }, async (cwd) => {
+    const checked = await runHere(["check", "always.js", "--json"], { cwd });
+    const { findings }: Report = JSON.parse(checked.stdout);
+    const kept = findings.filter(({ place }) => place === "tool search_tools");
+    assertEquals(kept.map(({ level, state }) => [level, state]), [
+      ["warning", sentence("always", "made", "provider")],
+      ["warning", sentence("always", "opn", "open?")],
+    ]);
+    for (const [file, remedy] of [["plain.js", "open?"], ["search.js", "search_tools"]]) {
+      const call = (...words: readonly string[]) => runHere(["call", file, ...words], { cwd });
+      assertEquals((await call("made", "n=1")).stdout, "2\n");
+      const wrong = await call("made");
+      assertEquals([wrong.code, toLast(wrong.stdout + wrong.stderr)], [1, sentence("made", "n: required")]);
+      for (const word of ["opn", "opne"]) {
+        const unknown = await call(word, "n=1");
+        assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence(word, remedy)]);
       }
-    });
+    }
   });
-}
+});

@@ -1,4 +1,5 @@
 // HTTP servers for tests of CLI commands that act as a client.
+import { listen } from "../../src/host.ts";
 
 /** A running server. Disposing stops it. */
 export interface Served extends AsyncDisposable {
@@ -6,9 +7,19 @@ export interface Served extends AsyncDisposable {
 }
 
 /** Serves on a free port. */
-export function serve(fetch: (request: Request) => Response | Promise<Response>): Served {
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => fetch(request));
-  return { url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
+export async function serve(fetch: (request: Request) => Response | Promise<Response>): Promise<Served> {
+  const { port, stop } = await listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request: Request) {
+      try {
+        return await fetch(request);
+      } catch {
+        return new Response("Internal Server Error", { status: 500 }); // On Bun, the error would fail the test.
+      }
+    },
+  });
+  return { url: `http://127.0.0.1:${port}/mcp`, [Symbol.asyncDispose]: stop };
 }
 
 /** Makes a server reject requests of revision 2026-07-28, as servers of older revisions do. */

@@ -4,8 +4,9 @@ import { connect } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { run, start } from "../support/processes.ts";
+import { start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 
 const files = {
   "skills/notes-style/SKILL.md": "---\nname: notes-style\ndescription: Writes notes.\n---\n\n# Notes\n",
@@ -15,6 +16,24 @@ const files = {
   "empty/.hidden/SKILL.md": "---\nname: hidden\n---\n",
   "file.txt": "no folder",
 };
+
+Deno.test("serve --skills refuses a path that is not a folder with skills", async () => {
+  await withFiles(files, async (cwd) => {
+    for (
+      const [words, message] of [
+        [["serve", "--skills"], sentence("--skills")],
+        [["serve", "missing", "--skills"], sentence("missing")],
+        [["serve", "file.txt", "--skills"], sentence("file.txt")],
+        [["serve", "empty", "--skills"], sentence("empty", "SKILL.md")],
+        [["serve", "skills", "--skills", "--watch"], sentence("--watch")],
+      ] as const
+    ) {
+      const { code, stderr } = await runHere(words, { cwd });
+      assertEquals(code, 2);
+      assertStringIncludes(stderr, message);
+    }
+  });
+});
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: serve --skills offers skills over stdio and HTTP, in both eras`, async () => {
@@ -35,24 +54,6 @@ for (const { name, program } of runtimes) {
           );
           assertEquals("tools" in client.server.capabilities, false);
         }
-      }
-    });
-  });
-
-  testProcesses(`${name}: serve --skills refuses a path that is not a folder with skills`, async () => {
-    await withFiles(files, async (cwd) => {
-      for (
-        const [words, message] of [
-          [["serve", "--skills"], sentence("--skills")],
-          [["serve", "missing", "--skills"], sentence("missing")],
-          [["serve", "file.txt", "--skills"], sentence("file.txt")],
-          [["serve", "empty", "--skills"], sentence("empty", "SKILL.md")],
-          [["serve", "skills", "--skills", "--watch"], sentence("--watch")],
-        ] as const
-      ) {
-        const { code, stderr } = await run([...program, ...words], { cwd, input: "" });
-        assertEquals(code, 2);
-        assertStringIncludes(stderr, message);
       }
     });
   });

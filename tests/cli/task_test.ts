@@ -1,4 +1,4 @@
-// Tasks on the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
+// Tasks on the command line: `mcp call`, `mcp call --task` and `mcp task`.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool, ToolError } from "../../mod.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -8,6 +8,7 @@ import { testProcesses } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { run, type Running, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 import { inTerminal, serve } from "./servers.ts";
 
 /**
@@ -61,84 +62,104 @@ function createOffice(onEvent: (event: string) => void = () => {}) {
   };
 }
 
+Deno.test("a call waits for its task, answers its question, and exits with the error of the task", async () => {
+  const { server, open } = createOffice();
+  open();
+  await using served = await serve(server.fetch);
+  const call = (...words: string[]) => runHere(["call", served.url, ...words]);
+  const [report, answer, failed, broken] = await Promise.all([
+    call("report", "title=A"),
+    call("ask", "--answer", "name=Ada"),
+    call("fail"),
+    call("break"),
+  ]);
+  assertEquals(report, { code: 0, stdout: "Report A\n", stderr: "" });
+  assertEquals([answer.code, answer.stdout], [0, "Hello Ada\n"]);
+  assertEquals([failed.code, failed.stdout], [1, ""]);
+  assertStringIncludes(failed.stderr, "No paper (-31001)");
+  assertEquals([broken.code, broken.stdout], [1, "It broke\n"]);
+  await server.close();
+});
+
+Deno.test("--task prints the task's id, and the task command shows, waits for and cancels the task", async () => {
+  const { server, open } = createOffice();
+  await using served = await serve(server.fetch);
+  const begin = async (...words: string[]) => {
+    const { code, stdout, stderr } = await runHere(["call", "--task", served.url, ...words]);
+    assertEquals([code, stderr], [0, ""]);
+    return stdout.trim();
+  };
+  const use = (action: string, id: string, ...words: string[]) => runHere(["task", action, served.url, id, ...words]);
+  const [report, other, asking] = await Promise.all([
+    begin("report", "title=A"),
+    begin("report", "title=B"),
+    begin("ask"),
+  ]);
+  assertMatch(report, /^[\w-]{16,}$/);
+  const [state, question, cancelled, unknown, dashed, wrong] = await Promise.all([
+    use("get", report),
+    use("get", asking),
+    use("cancel", other),
+    use("get", "unknown"),
+    use("get", "-NSUB9yi5oyEZXpMu0sNU94bA4TwDKYF"), // an id that another server may make
+    use("get", report, "-output"),
+  ]);
+  assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
+  assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
+  assertEquals(cancelled, { code: 0, stdout: "", stderr: `${sentence()}\n` });
+  assertEquals([unknown.code, unknown.stdout], [1, ""]);
+  assertEquals(dashed, unknown);
+  assertEquals([wrong.code, wrong.stdout], [2, ""]);
+  assertStringIncludes(wrong.stderr, sentence("-output", "--output"));
+  open();
+  const [result, lost, answered, json] = await Promise.all([
+    use("wait", report),
+    use("wait", other),
+    use("wait", asking, "--answer", "name=Bo"),
+    use("get", report, "--json"),
+  ]);
+  assertEquals(result, { code: 0, stdout: "Report A\n", stderr: "" });
+  assertEquals(lost.code, 1);
+  assertStringIncludes(lost.stderr.replace(other, "TASK_ID"), sentence("TASK_ID"));
+  assertEquals([answered.code, answered.stdout], [0, "Hello Bo\n"]);
+  assertEquals(JSON.parse(json.stdout).taskId, report);
+  await server.close();
+});
+
+Deno.test("a call without a task ignores --task, and usage errors are explained", async () => {
+  const { server } = createOffice();
+  await using served = await serve(server.fetch);
+  const [quick, action, id, extra] = await Promise.all([
+    runHere(["call", "--task", served.url, "quick"]),
+    runHere(["task", "stop", served.url, "1"]),
+    runHere(["task", "get", served.url]),
+    runHere(["task", "get", served.url, "1", "2"]),
+  ]);
+  assertEquals(quick, {
+    code: 0,
+    stdout: "quick\n",
+    stderr: `${sentence()}\n`,
+  });
+  assertEquals([action.code, id.code, extra.code], [2, 2, 2]);
+  assertStringIncludes(action.stderr, sentence("task stop", "task get", "task wait", "task cancel"));
+  assertStringIncludes(id.stderr, sentence("ID", "--task"));
+  assertStringIncludes(extra.stderr, sentence("1", "2", "ID"));
+  await server.close();
+});
+
 for (const { name, program } of runtimes) {
   const test = (what: string, fn: () => Promise<void>) => testProcesses(`${name}: ${what}`, fn);
-
-  test("a call waits for its task, answers its question, and exits with the error of the task", async () => {
-    const { server, open } = createOffice();
-    open();
-    await using served = serve(server.fetch);
-    const call = (...words: string[]) => run([...program, "call", served.url, ...words]);
-    const [report, answer, failed, broken] = await Promise.all([
-      call("report", "title=A"),
-      call("ask", "--answer", "name=Ada"),
-      call("fail"),
-      call("break"),
-    ]);
-    assertEquals(report, { code: 0, stdout: "Report A\n", stderr: "" });
-    assertEquals([answer.code, answer.stdout], [0, "Hello Ada\n"]);
-    assertEquals([failed.code, failed.stdout], [1, ""]);
-    assertStringIncludes(failed.stderr, "No paper (-31001)");
-    assertEquals([broken.code, broken.stdout], [1, "It broke\n"]);
-    await server.close();
-  });
 
   test("a terminal shows the status messages of a task as progress", async () => {
     let polls = 0;
     const { server, open } = createOffice((method) => {
       if (method === "tasks/get" && ++polls === 4) open();
     });
-    await using served = serve(server.fetch);
+    await using served = await serve(server.fetch);
     const { code, stdout } = await run(inTerminal([...program, "call", served.url, "report", "title=A"]));
     assertEquals(code, 0);
     assertStringIncludes(stdout, "1  Writing\\u{1b}[2J");
     assertStringIncludes(stdout, "Report A");
-    await server.close();
-  });
-
-  test("--task prints the task's id, and the task command shows, waits for and cancels the task", async () => {
-    const { server, open } = createOffice();
-    await using served = serve(server.fetch);
-    const begin = async (...words: string[]) => {
-      const { code, stdout, stderr } = await run([...program, "call", "--task", served.url, ...words]);
-      assertEquals([code, stderr], [0, ""]);
-      return stdout.trim();
-    };
-    const use = (action: string, id: string, ...words: string[]) =>
-      run([...program, "task", action, served.url, id, ...words]);
-    const [report, other, asking] = await Promise.all([
-      begin("report", "title=A"),
-      begin("report", "title=B"),
-      begin("ask"),
-    ]);
-    assertMatch(report, /^[\w-]{16,}$/);
-    const [state, question, cancelled, unknown, dashed, wrong] = await Promise.all([
-      use("get", report),
-      use("get", asking),
-      use("cancel", other),
-      use("get", "unknown"),
-      use("get", "-NSUB9yi5oyEZXpMu0sNU94bA4TwDKYF"), // an id that another server may make
-      use("get", report, "-output"),
-    ]);
-    assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
-    assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
-    assertEquals(cancelled, { code: 0, stdout: "", stderr: `${sentence()}\n` });
-    assertEquals([unknown.code, unknown.stdout], [1, ""]);
-    assertEquals(dashed, unknown);
-    assertEquals([wrong.code, wrong.stdout], [2, ""]);
-    assertStringIncludes(wrong.stderr, sentence("-output", "--output"));
-    open();
-    const [result, lost, answered, json] = await Promise.all([
-      use("wait", report),
-      use("wait", other),
-      use("wait", asking, "--answer", "name=Bo"),
-      use("get", report, "--json"),
-    ]);
-    assertEquals(result, { code: 0, stdout: "Report A\n", stderr: "" });
-    assertEquals(lost.code, 1);
-    assertStringIncludes(lost.stderr.replace(other, "TASK_ID"), sentence("TASK_ID"));
-    assertEquals([answered.code, answered.stdout], [0, "Hello Bo\n"]);
-    assertEquals(JSON.parse(json.stdout).taskId, report);
     await server.close();
   });
 
@@ -158,7 +179,7 @@ for (const { name, program } of runtimes) {
           Promise.reject(new Error(`The program exited with ${code}: ${stderr}`))
         ),
       ]);
-    await using served = serve(server.fetch);
+    await using served = await serve(server.fetch);
     await using calling = await start([...program, "call", served.url, "report", "title=A"]);
     await untilPolled(calling);
     calling.kill("SIGINT");
@@ -174,27 +195,6 @@ for (const { name, program } of runtimes) {
     assertEquals(code, 130);
     assertStringIncludes(stderr, `task wait ${served.url} ${taskId}`);
     assertStringIncludes((await run([...program, "task", "get", served.url, taskId])).stdout, "Status: working");
-    await server.close();
-  });
-
-  test("a call without a task ignores --task, and usage errors are explained", async () => {
-    const { server } = createOffice();
-    await using served = serve(server.fetch);
-    const [quick, action, id, extra] = await Promise.all([
-      run([...program, "call", "--task", served.url, "quick"]),
-      run([...program, "task", "stop", served.url, "1"]),
-      run([...program, "task", "get", served.url]),
-      run([...program, "task", "get", served.url, "1", "2"]),
-    ]);
-    assertEquals(quick, {
-      code: 0,
-      stdout: "quick\n",
-      stderr: `${sentence()}\n`,
-    });
-    assertEquals([action.code, id.code, extra.code], [2, 2, 2]);
-    assertStringIncludes(action.stderr, sentence("task stop", "task get", "task wait", "task cancel"));
-    assertStringIncludes(id.stderr, sentence("ID", "--task"));
-    assertStringIncludes(extra.stderr, sentence("1", "2", "ID"));
     await server.close();
   });
 }

@@ -1,9 +1,9 @@
 // A server file whose key is not set loads. Commands that serve it name the key.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { testProcesses, withFiles } from "../support/command_line.ts";
-import { root, run } from "../support/processes.ts";
+import { withFiles } from "../support/command_line.ts";
+import { root } from "../support/processes.ts";
 import { sentence } from "../support/messages.ts";
-import { runtimes } from "./runtimes.ts";
+import { runHere } from "./run_here.ts";
 
 const source = `import { createServer, tool } from "@x/mcp";
 import { apiKey } from "${root}src/auth/auth.ts";
@@ -18,17 +18,12 @@ const commands = {
   "serve over stdio": ["server.ts", "--stdio"],
 };
 
-for (const { name, program } of runtimes) {
-  testProcesses(
-    `${name}: commands that serve name a key that is not set`,
-    async () => {
-      await withFiles({ "server.ts": source }, async (cwd) => {
-        for (const [command, words] of Object.entries(commands)) {
-          const { code, stderr } = await run([...program, ...words], { cwd });
-          assertEquals(code, 2, `${command}: ${stderr}`);
-          assertStringIncludes(stderr, sentence('"ada"', "environment variable"), command);
-        }
-      });
-    },
-  );
-}
+Deno.test("commands that serve name a key that is not set", async () => {
+  await withFiles({ "server.ts": source }, async (cwd) => {
+    for (const [command, words] of Object.entries(commands)) {
+      const { code, stderr } = await runHere(words, { cwd });
+      assertEquals(code, 2, `${command}: ${stderr}`);
+      assertStringIncludes(stderr, sentence('"ada"', "environment variable"), command);
+    }
+  });
+});

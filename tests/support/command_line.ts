@@ -1,4 +1,6 @@
 // Helpers for tests that start processes, on Deno and Bun.
+import { readdirSync } from "node:fs";
+import { withFolder } from "./folder.ts";
 import { targets } from "./import_map.ts";
 
 /** Whether this runtime is not Deno. Only Deno starts the processes of both runtimes. */
@@ -32,21 +34,15 @@ export async function withFiles(
   files: Readonly<Record<string, unknown>>,
   use: (folder: string) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-files-" }));
-  try {
-    for (const [name, content] of Object.entries(files)) {
-      await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
-      const text = typeof content === "string" ? content : JSON.stringify(content);
-      const toFile = (written: string, entry: string) => JSON.stringify(targets.get(entry)) ?? written;
-      await Deno.writeTextFile(`${folder}/${name}`, text.replace(/"(@x\/mcp(?:\/[\w/-]+)?)"/g, toFile));
-    }
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  const toFile = (written: string, entry: string) => JSON.stringify(targets.get(entry)) ?? written;
+  const written = Object.entries(files).map(([name, content]) => {
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    return [name, text.replace(/"(@x\/mcp(?:\/[\w/-]+)?)"/g, toFile)];
+  });
+  await withFolder(Object.fromEntries(written), use);
 }
 
 /** Returns the sorted names of the entries in a folder. */
 export function listNames(folder: string): string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+  return readdirSync(folder).sort();
 }

@@ -25,9 +25,9 @@ export const LONG: Readonly<Record<string, string>> = {
 
 /**
  * Folders whose slow tests start processes of both runtimes, whichever runtime runs the tests. In the slow tier, the tests
- * of these folders run on Deno only.
+ * of these folders run on Deno only. `cli` is not listed, because most of its tests run commands in the test's own process.
  */
-const PROCESSES = ["apps", "architecture", "cli", "examples", "frameworks", "peers", "release", "serve"];
+const PROCESSES = ["apps", "architecture", "examples", "frameworks", "peers", "release", "serve"];
 
 /** Test files, and folders of test files, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {

@@ -1,9 +1,11 @@
-// Config files and folders on the command line, and `mcp check`, `mcp new` and `mcp install`, as processes.
+// Config files and folders on the command line, and `mcp check`, `mcp new` and `mcp install`.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { writeFile } from "node:fs/promises";
 import { connect } from "../../src/client/client.ts";
 import { _meta, isNotDeno, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
-import { ask, type Finished, root, run, type Running, type RunOptions, start } from "../support/processes.ts";
+import { runHere } from "./run_here.ts";
+import { ask, type Finished, root, run, type Running, start } from "../support/processes.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -70,7 +72,7 @@ for (const { target, flags, asks, ...more } of examples) {
   testProcesses(`${target} is installed with minimal permissions, and works with these permissions`, async () => {
     const expected = flags.map((flag) => flag.replaceAll("ROOT", "./"));
     const words = ["install", target, "--client", "claude-code", "--dry-run", ..."words" in more ? more.words : []];
-    const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
+    const { code, stdout, stderr } = await runHere(words);
     assertEquals(code, 0, stderr);
     const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
     // The examples import names that the import map in the project's deno.json resolves.
@@ -134,6 +136,80 @@ async function waitForFailure(server: Running, times = 1): Promise<string | unde
   return printed.trimEnd().split("\n").at(-1);
 }
 
+Deno.test("an invalid config file is reported with its position", async () => {
+  await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
+    const { code, stdout, stderr } = await runHere([], { cwd });
+    assertEquals({ code, stdout }, { code: 2, stdout: "" });
+    assertStringIncludes(stderr, sentence("./mcp.jsonc:2:3", "tols", "tools"));
+  });
+});
+
+Deno.test("check reports token counts and problems, and fails if there are errors", async () => {
+  const source = `import { prompt, resource, tool } from "@x/mcp";
+      const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
+      export default [
+        tool({ name: "bad.name", input, run: () => "" }),
+        tool({ name: "fine", description: "Does it", input: { type: "object", properties: { a: { description: "A" } } }, run: () => "" }),
+        tool({ name: "top", description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
+        tool({ name: "odd", description: "Does it", output: { type: "array" }, annotations: { readOnlyHint: true, destructiveHint: true }, run: () => [] }),
+        tool({ name: "l".repeat(50), description: "Does it", run: () => "" }),
+        tool({ name: "l".repeat(51), description: "Does it", run: () => "" }),
+        prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
+        resource({ uri: "x://y", name: "y", read: () => "" }),
+      ];`;
+  await withFiles({ "s.ts": source, "mcp.jsonc": config }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.ts"], { cwd });
+    assertEquals(code, 1);
+    const [counts, cost] = stdout.split("\n");
+    assertEquals(counts, sentence("s.ts", 6, 1, 0));
+    assertEquals(cost.replace(/\d+/, "N"), sentence("N"));
+    assertEquals(stdout.match(/^(?:error|warning): .*$/gm), [
+      `error: tool bad.name: ${sentence(64)}`,
+      `error: tool bad.name: ${sentence()}`,
+      `error: tool bad.name: ${sentence(" b")}`,
+      `warning: tool bad.name: ${sentence(" a ")}`,
+      `error: tool bad.name: ${sentence(" a ", "string", "number")}`,
+      `warning: tool top: ${sentence("anyOf")}`,
+      `warning: tool odd: ${sentence()}`,
+      `error: tool odd: ${sentence("readOnlyHint", "destructiveHint")}`,
+      `warning: tool ${"l".repeat(51)}: ${sentence(51)}`,
+      `warning: prompt ask: ${sentence()}`,
+      `warning: prompt ask: ${sentence(" q ")}`,
+    ]);
+    const here = await runHere(["check"], { cwd });
+    assertEquals(here.code, 0, here.stdout);
+    assertEquals(
+      here.stdout.replaceAll(/\d{2,}/g, "N"),
+      `${sentence("./mcp.jsonc", 1)}\n${sentence("N")}\n  greet  ${sentence("N")}\n${sentence()}\n`,
+    );
+    const small = await runHere(["check", "--max-tokens", "5", "--json"], { cwd });
+    assertEquals(small.code, 1);
+    const { tools, tokens, findings } = JSON.parse(small.stdout);
+    assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
+    assertEquals(findings[0].state.replace(/\d+/, "N"), sentence("N", 5));
+    const mirrored = `import { tool } from ${
+      JSON.stringify(`${root}mod.ts`)
+    }; export default [tool({ name: "m", description: "x", run: () => "",
+        input: { type: "object", properties: { r: { type: "string", description: "R", "x-mcp-header": "Region" } } } })];`;
+    await writeFile(`${cwd}/m.ts`, mirrored);
+    const headers = await runHere(["check", "m.ts"], { cwd });
+    assertStringIncludes(
+      headers.stdout.replaceAll(/\d{2,}/g, "N"),
+      `\n  m  ${sentence("N", "r", "Mcp-Param-Region")}\n`,
+    );
+    const header = `export { default } from "./h.ts";`;
+    await writeFile(`${cwd}/header.ts`, header);
+    await writeFile(
+      `${cwd}/h.ts`,
+      `import { tool } from "${root}mod.ts"; export default [tool({ name: "h", description: "x", run: () => "",
+          input: { type: "object", properties: { a: { type: "number", "x-mcp-header": "A" } } } })];`,
+    );
+    const wrong = await runHere(["check", "header.ts"], { cwd });
+    assert(wrong.code !== 0);
+    assertStringIncludes(wrong.stderr, sentence("x-mcp-header", '"a"', '"number"'));
+  });
+});
+
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: the default target is ./mcp.jsonc, ./server.ts or the demo server`, async () => {
     const list = toRequest("tools/list", {});
@@ -166,14 +242,6 @@ for (const { name, program } of runtimes) {
       });
     },
   );
-
-  testProcesses(`${name}: an invalid config file is reported with its position`, async () => {
-    await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
-      const { code, stdout, stderr } = await run(program, { cwd });
-      assertEquals({ code, stdout }, { code: 2, stdout: "" });
-      assertStringIncludes(stderr, sentence("./mcp.jsonc:2:3", "tols", "tools"));
-    });
-  });
 
   for (const kind of ["config", "module"] as const) {
     testProcesses(`${name}: --watch reloads a changed ${kind} without disconnecting clients`, async () => {
@@ -246,75 +314,6 @@ for (const { name, program } of runtimes) {
         await iterator.next();
         assertEquals((await client.listTools()).map(({ name }) => name), ["hello", "other"]);
         assertEquals(await say("other"), await say("hello"));
-      });
-    },
-  );
-
-  testProcesses(
-    `${name}: check reports token counts and problems, and fails if there are errors`,
-    async () => {
-      const source = `import { prompt, resource, tool } from "@x/mcp";
-      const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
-      export default [
-        tool({ name: "bad.name", input, run: () => "" }),
-        tool({ name: "fine", description: "Does it", input: { type: "object", properties: { a: { description: "A" } } }, run: () => "" }),
-        tool({ name: "top", description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
-        tool({ name: "odd", description: "Does it", output: { type: "array" }, annotations: { readOnlyHint: true, destructiveHint: true }, run: () => [] }),
-        tool({ name: "l".repeat(50), description: "Does it", run: () => "" }),
-        tool({ name: "l".repeat(51), description: "Does it", run: () => "" }),
-        prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
-        resource({ uri: "x://y", name: "y", read: () => "" }),
-      ];`;
-      await withFiles({ "s.ts": source, "mcp.jsonc": config }, async (cwd) => {
-        const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
-        assertEquals(code, 1);
-        const [counts, cost] = stdout.split("\n");
-        assertEquals(counts, sentence("s.ts", 6, 1, 0));
-        assertEquals(cost.replace(/\d+/, "N"), sentence("N"));
-        assertEquals(stdout.match(/^(?:error|warning): .*$/gm), [
-          `error: tool bad.name: ${sentence(64)}`,
-          `error: tool bad.name: ${sentence()}`,
-          `error: tool bad.name: ${sentence(" b")}`,
-          `warning: tool bad.name: ${sentence(" a ")}`,
-          `error: tool bad.name: ${sentence(" a ", "string", "number")}`,
-          `warning: tool top: ${sentence("anyOf")}`,
-          `warning: tool odd: ${sentence()}`,
-          `error: tool odd: ${sentence("readOnlyHint", "destructiveHint")}`,
-          `warning: tool ${"l".repeat(51)}: ${sentence(51)}`,
-          `warning: prompt ask: ${sentence()}`,
-          `warning: prompt ask: ${sentence(" q ")}`,
-        ]);
-        const here = await run([...program, "check"], { cwd });
-        assertEquals(here.code, 0, here.stdout);
-        assertEquals(
-          here.stdout.replaceAll(/\d{2,}/g, "N"),
-          `${sentence("./mcp.jsonc", 1)}\n${sentence("N")}\n  greet  ${sentence("N")}\n${sentence()}\n`,
-        );
-        const small = await run([...program, "check", "--max-tokens", "5", "--json"], { cwd });
-        assertEquals(small.code, 1);
-        const { tools, tokens, findings } = JSON.parse(small.stdout);
-        assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
-        assertEquals(findings[0].state.replace(/\d+/, "N"), sentence("N", 5));
-        const mirrored = `import { tool } from ${
-          JSON.stringify(`${root}mod.ts`)
-        }; export default [tool({ name: "m", description: "x", run: () => "",
-        input: { type: "object", properties: { r: { type: "string", description: "R", "x-mcp-header": "Region" } } } })];`;
-        await Deno.writeTextFile(`${cwd}/m.ts`, mirrored);
-        const headers = await run([...program, "check", "m.ts"], { cwd });
-        assertStringIncludes(
-          headers.stdout.replaceAll(/\d{2,}/g, "N"),
-          `\n  m  ${sentence("N", "r", "Mcp-Param-Region")}\n`,
-        );
-        const header = `export { default } from "./h.ts";`;
-        await Deno.writeTextFile(`${cwd}/header.ts`, header);
-        await Deno.writeTextFile(
-          `${cwd}/h.ts`,
-          `import { tool } from "${root}mod.ts"; export default [tool({ name: "h", description: "x", run: () => "",
-          input: { type: "object", properties: { a: { type: "number", "x-mcp-header": "A" } } } })];`,
-        );
-        const wrong = await run([...program, "check", "header.ts"], { cwd });
-        assert(wrong.code !== 0);
-        assertStringIncludes(wrong.stderr, sentence("x-mcp-header", '"a"', '"number"'));
       });
     },
   );
@@ -452,15 +451,12 @@ function sortReads(text: string): string {
 const FILE = ["--file", "client.json"];
 
 /** Installs into a file with the given content. Returns the new content, and all files in the folder. */
-async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
+async function installInto(before: string | undefined, words: readonly string[]) {
   let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;
   await withFiles(
     { "s/mcp.jsonc": config, ...(before === undefined ? {} : { "client.json": before }) },
     async (cwd) => {
-      const finished = await run(
-        ["deno", "run", "-A", `${root}mod.ts`, "install", "s", ...words.includes("--file") ? [] : FILE, ...words],
-        { cwd, ...options },
-      );
+      const finished = await runHere(["install", "s", ...words.includes("--file") ? [] : FILE, ...words], { cwd });
       const files: Record<string, string> = {};
       for (const { name, isFile } of Deno.readDirSync(cwd)) {
         if (isFile) {
@@ -559,23 +555,23 @@ testProcesses("install preserves the style of a file: tabs and Windows line brea
 
 testProcesses("install creates a missing file, reports it, and changes nothing when it is repeated", async () => {
   await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
-    const start = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", "--no-check"];
+    const start = ["install", "s/mcp.jsonc", "--no-check"];
     const words = [...start, "--client", "claude-code", "--name", "s"];
-    const first = await run(words, { cwd });
+    const first = await runHere(words, { cwd });
     assertEquals(first.code, 0);
     assertStringIncludes(
       first.stderr,
       `${sentence(" s ", `${cwd}/.mcp.json`, "Claude Code")}\n\n  deno run --allow-read=`,
     );
     const text = await Deno.readTextFile(`${cwd}/.mcp.json`);
-    const second = await run(words, { cwd });
+    const second = await runHere(words, { cwd });
     assertStringIncludes(second.stderr, sentence(`${cwd}/.mcp.json`, " s."));
-    const third = await run(
+    const third = await runHere(
       [...start, "--name", "t", "--env", "HOME", "--client", "cursor", "--file", ".mcp.json"],
       { cwd },
     );
     assertEquals(third.code, 0);
-    const fourth = await run([...start, "--client", "claude-code", "--name", "u"], { cwd });
+    const fourth = await runHere([...start, "--client", "claude-code", "--name", "u"], { cwd });
     assertStringIncludes(fourth.stderr, sentence(`${cwd}/.mcp.json.2.bak`));
     const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
     assertEquals(Object.keys(mcpServers), ["s", "t", "u"]);
@@ -646,8 +642,7 @@ for (
 testProcesses("install requires permissions to be named for code, and grants only these permissions", async () => {
   const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
   await withFiles(withModule, async (cwd) => {
-    const install = (...words: string[]) =>
-      run(["deno", "run", "-A", `${root}mod.ts`, "install", ...words, ...code, "--dry-run"], { cwd });
+    const install = (...words: string[]) => runHere(["install", ...words, ...code, "--dry-run"], { cwd });
     for (const target of ["s.ts", "mcp.jsonc"]) {
       const { code, stderr } = await install(target);
       assertEquals(code, 2);
@@ -755,17 +750,7 @@ testProcesses(
 
 testProcesses("install rejects a path with a comma, because commas separate the values of a flag", async () => {
   await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
-    const { code, stderr } = await run([
-      "deno",
-      "run",
-      "-A",
-      `${root}mod.ts`,
-      "install",
-      "a,b",
-      "--client",
-      "cursor",
-      "--dry-run",
-    ], { cwd });
+    const { code, stderr } = await runHere(["install", "a,b", "--client", "cursor", "--dry-run"], { cwd });
     assertEquals(code, 2);
     assertStringIncludes(stderr, sentence(`${cwd}/a,b`));
   });
@@ -782,10 +767,8 @@ testProcesses("install uses the file and the format of each client", async () =>
     ]
   ) {
     await withFiles({ "docs/a.md": "" }, async (cwd) => {
-      const env = { HOME: cwd };
-      const words = ["run", "-A", `${root}mod.ts`, "install", "docs", "--client", client];
-      const { code, stderr } = await new Deno.Command("deno", { args: words, cwd, env }).output();
-      assertEquals(code, 0, new TextDecoder().decode(stderr));
+      const { code, stderr } = await runHere(["install", "docs", "--client", client], { cwd, env: { HOME: cwd } });
+      assertEquals(code, 0, stderr);
       const written = JSON.parse(await Deno.readTextFile(`${cwd}/${file}`));
       assertEquals(Object.keys(written), [holder]);
       const { type, command, args } = written[holder].docs;

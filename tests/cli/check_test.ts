@@ -1,0 +1,84 @@
+// `check` lists the steps of handlers, and warns of links and tasks that clients and crashes would lose.
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
+import { runHere } from "./run_here.ts";
+
+const links = `import { resourceLink, tool } from "@x/mcp";
+const about = { description: "Works", input: { type: "object", properties: {} } };
+export default [
+  tool({ ...about, name: "bare", run: () => resourceLink("a://a") }),
+  tool({ ...about, name: "described", run: () => ["Saved.", resourceLink("a://a")] }),
+];`;
+
+Deno.test("check warns of a tool that returns only a resource link", async () => {
+  await withFiles({ "s.ts": links }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.ts"], { cwd });
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, `warning: ${sentence("bare", "link", "text")}\n`);
+    assertEquals(stdout.match(/warning: /g)?.length, 1, stdout);
+  });
+});
+
+const resumed = `import { group, tool } from "@x/mcp";
+import { task, tasks } from "@x/mcp/tasks";
+const about = { description: "Works", input: { type: "object", properties: {} } };
+const use = [task({ resume: true })];
+export default [
+  tasks(),
+  tool({ ...about, name: "careless", use, run: async () => await fetch("https://example.com") }),
+  tool({ ...about, name: "careful", use, run: async (_, { once }) => await once("a", () => 1) }),
+  tool({ ...about, name: "once_only", use: [task()], run: () => "done" }),
+  group("g", [tool({ ...about, name: "grouped", use, run: async () => await fetch("https://example.com") })]),
+];`;
+
+Deno.test("check warns of a task that resumes without ctx.once", async () => {
+  await withFiles({ "s.ts": resumed }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.ts"], { cwd });
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, `warning: ${sentence("careless", "ctx.once", "testTask")}\n`);
+    assertStringIncludes(stdout, "warning: tool g_grouped: ");
+    assertEquals(stdout.match(/warning: /g)?.length, 2, stdout);
+    assertEquals((await runHere(["check", "s.ts", "--strict"], { cwd })).code, 1);
+  });
+});
+
+const layered = `import { createServer, prompt, tool } from "@x/mcp";
+import { confirm, idempotent, retry } from "@x/mcp/layers";
+import { task, tasks } from "@x/mcp/tasks";
+const audit = (ctx, next) => next();
+const pay = tool({
+  name: "pay",
+  description: "Pays",
+  annotations: { idempotentHint: true },
+  use: [audit, retry(), confirm("Pay?"), idempotent(() => "1"), task()],
+  run: () => "paid",
+});
+const ask = prompt({ name: "ask", description: "Asks", run: () => "?" });
+export default createServer({ name: "s", version: "1.0.0", handlers: [tasks(), pay, ask], use: [audit] });`;
+
+const steps = `
+Layers and middleware, in the order in which they run:
+  tool pay
+    around  io.modelcontextprotocol/tasks
+    around  audit
+    inside  audit
+    key     idempotent
+    run     confirm
+    run     retry
+  prompt ask
+    around  audit
+`;
+
+Deno.test("check --verbose lists the steps of each handler in the order in which they run", async () => {
+  await withFiles({ "s.js": layered }, async (cwd) => {
+    const { code, stdout } = await runHere(["check", "s.js", "--verbose"], { cwd });
+    assertEquals(code, 0);
+    assertStringIncludes(stdout, steps);
+    const json = await runHere(["check", "s.js", "--verbose", "--json"], { cwd });
+    assertEquals(JSON.parse(json.stdout).steps[1], {
+      place: "prompt ask",
+      steps: [{ step: "around", layer: "audit" }],
+    });
+  });
+});

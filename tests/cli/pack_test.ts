@@ -117,10 +117,10 @@ Deno.test({
       const program = "path" in mcpb ? mcpb.path : "";
       const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-unpacked-" }));
       try {
-        const unpacked = await runHere([node, program, "unpack", `${cwd}/greeter.mcpb`, folder]);
+        const unpacked = await run([node, program, "unpack", `${cwd}/greeter.mcpb`, folder]);
         assertEquals(unpacked.code, 0, unpacked.stdout + unpacked.stderr);
         assertEquals(listNames(folder), ["icon.png", "manifest.json", "server.mjs", "texts"]);
-        const validated = await runHere([node, program, "validate", `${folder}/manifest.json`]);
+        const validated = await run([node, program, "validate", `${folder}/manifest.json`]);
         assertEquals(validated.code, 0, validated.stdout + validated.stderr);
         await checkManifest(folder);
         // Remove the source, so that only the unpacked folder exists.

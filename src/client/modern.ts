@@ -218,7 +218,12 @@ export class ModernProtocol implements Protocol {
       const next = {
         ...params,
         ...isObject(inputRequests) &&
-          { inputResponses: await this.#answerAll(inputRequests, { method, params }, options) },
+          {
+            inputResponses: await this.#answerAll(inputRequests, { method, params }, {
+              ...options,
+              ...toAnswer(outcome),
+            }),
+          },
         ...requestState !== undefined && { requestState },
       };
       outcome = { ...await this.#send(method, next, { ...options, id: undefined }), isRetried: true };
@@ -294,7 +299,7 @@ export class ModernProtocol implements Protocol {
       ? undefined
       : own?.results.get(String(resultType));
     if (!finish) return outcome;
-    const call = this.#toUnfinished({ method, params }, options);
+    const call = this.#toUnfinished({ method, params }, options, toAnswer(outcome));
     const result = finish(outcome.result, call);
     const finishing = { signal: call.signal, ended: result.catch(() => {}) };
     this.#finishing.add(finishing);
@@ -305,6 +310,7 @@ export class ModernProtocol implements Protocol {
   #toUnfinished(
     request: OriginatingRequest,
     options: CountedRequest,
+    hooked: Pick<Outcome, "answer">,
   ): PendingRequest {
     const { signal = new AbortController().signal, asked, answer, capabilities, headers, onProgress, resume } = options;
     return {
@@ -319,7 +325,7 @@ export class ModernProtocol implements Protocol {
         (await this.request(method, params, { signal, answer, capabilities, headers, ...options, asked })).result,
       answer: async (question, options) => {
         this.#charge(asked, 1, request);
-        return await this.#answer({ request, ...question }, { signal, answer, ...options });
+        return await this.#answer({ request, ...question }, { signal, answer, ...hooked, ...options });
       },
       subscribe: async (filter) => {
         const subscription = await toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held);
@@ -474,6 +480,11 @@ class ModernSubscription {
   #isRefused(): Promise<boolean> {
     return this.#acknowledged.promise.then(() => false, () => true);
   }
+}
+
+/** Returns the function that passes questions through the middleware of the request, if middleware wants to see them. */
+function toAnswer({ answer }: Outcome): Pick<Outcome, "answer"> {
+  return answer ? { answer } : {};
 }
 
 /** The ids of known extensions, by the result type that they define. */

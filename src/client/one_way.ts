@@ -3,7 +3,7 @@
  * cause such messages without end, for example with pings. So they must not hold connections, fill the memory, or
  * involve the user.
  */
-import { AnswerSlots } from "./answer_slots.ts";
+import { Slots } from "./slots.ts";
 import { withTimeLimit } from "./deadline.ts";
 import type { Message } from "./message.ts";
 import { isStream, readStart } from "./response_text.ts";
@@ -33,7 +33,7 @@ export interface Acceptance {
 }
 
 export class OneWayPosts {
-  readonly #slots = new AnswerSlots(MAX_OPEN);
+  readonly #slots = new Slots(MAX_OPEN);
 
   /**
    * Posts a message with `post`, whose signal aborts when the message takes too long.

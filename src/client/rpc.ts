@@ -6,11 +6,11 @@ import { type Id, isId, isObject, type Params, type Result } from "../core/proto
 import type { INTERNALS } from "../core/internals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
 import { ANSWER, type AnswerContext, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
-import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
+import { type ClientMiddleware, type ClientRequest, hookAnswer, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
-import { AnswerSlots } from "./answer_slots.ts";
+import { Slots } from "./slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
@@ -157,6 +157,8 @@ export interface Outcome {
   readonly headers?: Headers;
   /** Whether the result depends on answers, or on a state, of earlier results of the request. */
   readonly isRetried?: boolean;
+  /** Answers the questions in the result, if middleware wants to see them. */
+  readonly answer?: RequestHandler;
 }
 
 export interface AnswerQuestionOptions {
@@ -269,7 +271,11 @@ export class Rpc {
   readonly #running = new Set<Running>();
   readonly #late = new BoundedMap<Id, (result: Result) => void>({ full: "evict", max: MAX_LATE });
   readonly #questions = new Set<Question>();
-  readonly #slots = new AnswerSlots(MAX_ANSWERING);
+  readonly #slots = new Slots(MAX_ANSWERING);
+  /** The turn of a request with callbacks of its own, where all messages share one stream. */
+  readonly #turns = new Slots(1);
+  /** Number of questions that callbacks are answering. */
+  #answering = 0;
   #questionCharacters = 0;
   #replying = 0;
   /** The notifications and cancellations that are being sent. */
@@ -307,15 +313,37 @@ export class Rpc {
 
   async #requestWithin(request: ClientRequest, options: SentRequestOptions): Promise<Outcome> {
     let last: Outcome | undefined;
-    const result = await runMiddleware(this.#use, request, async ({ headers, signal, ...changed }) => {
-      last = await this.#exchange(changed, { ...options, headers, signal });
+    const result = await runMiddleware(this.#use, request, async ({ headers, signal, ...changed }, hooks) => {
+      const answer = hookAnswer(hooks, options.answer ?? this.#answer);
+      const observed = {
+        ...answer && { answer },
+        ...hooks.length && {
+          onNotification: (notification: Notification) => {
+            for (const { onNotification } of [...hooks, options]) onNotification?.(notification);
+          },
+        },
+      };
+      last = { ...await this.#exchange(changed, { ...options, headers, signal, ...observed }), answer };
       return last.result;
     });
     return { ...last, result };
   }
 
-  /** Sends a request without middleware, and cancels the request when its signal aborts. */
-  async #exchange({ method, params: given }: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
+  /**
+   * Sends a request without middleware. If the server's questions do not say to which request they belong, requests with
+   * callbacks of their own run one after another. A request that is sent while a callback runs does not wait, because the
+   * callback may wait for this request.
+   */
+  async #exchange(request: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
+    const isAlone = options.answer && this.codec.hasSession && !this.channel.openStream && canAsk(request);
+    const send = () => this.#sendNow(request, options);
+    return isAlone && !this.#answering
+      ? await this.#turns.run(send, options.signal ?? this.#aborted.signal)
+      : await send();
+  }
+
+  /** Cancels the request when its signal aborts. */
+  async #sendNow({ method, params: given }: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
     const { id = ++this.#lastId, signal, answer, asked = { count: 0 }, onLate } = options;
     const params = this.#toParams(id, given, options);
     signal?.throwIfAborted();
@@ -560,7 +588,12 @@ export class Rpc {
   ): Promise<Pick<Message, "result" | "error">> {
     try {
       const { request, answer = this.#answer } = this.#findAsking(asked, from) ?? {};
-      return { result: await answer({ ...asked, request }, signal) };
+      this.#answering++;
+      try {
+        return { result: await answer({ ...asked, request }, signal) };
+      } finally {
+        this.#answering--;
+      }
     } catch (error) {
       if (isMcpError(error)) return { error: { code: error.code, message: error.message, data: error.data } };
       if (!signal.aborted) this.#onError(error);
@@ -575,7 +608,9 @@ export class Rpc {
    */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;
-    const [first, ...others] = this.#running;
+    const running = [...this.#running];
+    const able = running.filter(({ request }) => canAsk(request));
+    const [first, ...others] = able.length ? able : running;
     if (!others.length) return first;
     if (![first, ...others].some(({ answer }) => answer)) return;
     const state = `${
@@ -585,6 +620,14 @@ export class Rpc {
       `Cannot answer ${toShown(method)}: ${state}; send one request at a time, or open a connection for each request`,
     );
   }
+}
+
+/** Methods of the protocol that involve no handler, or a handler that cannot ask the user. */
+const NOT_ASKING =
+  /^(?:initialize|ping|logging\/setLevel|completion\/complete|(?:tools|prompts|resources(?:\/templates)?)\/list|resources\/(?:un)?subscribe)$/;
+
+function canAsk({ method }: OriginatingRequest): boolean {
+  return !NOT_ASKING.test(method);
 }
 
 function toRunning(

@@ -2,7 +2,7 @@
 // client can answer.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { connect, type ConnectOptions } from "../../src/client/client.ts";
-import { AnswerSlots } from "../../src/client/answer_slots.ts";
+import { Slots } from "../../src/client/slots.ts";
 import { readEvents } from "../../src/core/kit/event_stream.ts";
 import { agreed, discovered, fakeHttp, fakePipe, type Message, ok, stream, url } from "./fakes.ts";
 import { until } from "../support/behaviour.ts";
@@ -249,7 +249,7 @@ Deno.test("a call fails if its result contains too many questions", async () => 
 });
 
 Deno.test("a slot is released after a job that fails or never starts", async () => {
-  const slots = new AnswerSlots(1);
+  const slots = new Slots(1);
   const { promise, resolve } = Promise.withResolvers<void>();
   const never = new AbortController().signal;
   const first = slots.run(() => promise, never);

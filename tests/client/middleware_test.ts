@@ -6,10 +6,25 @@ import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 function createEcho() {
-  const meta = tool({ name: "meta", run: (_input, { meta }) => JSON.stringify(meta.traceparent ?? null) });
+  const meta = tool({
+    name: "meta",
+    async run(_input, { meta, progress }) {
+      await progress(1);
+      return JSON.stringify(meta.traceparent ?? null);
+    },
+  });
+  const who = tool({
+    name: "who",
+    async run(_input, { elicit }) {
+      const schema = { type: "object", properties: { name: { type: "string" } } };
+      return String(Object((await elicit("name", { message: "Who are you?", schema })).content).name);
+    },
+  });
   const book = resource({ uri: "book://1", name: "book", read: () => "text" });
-  return createServer({ name: "echo", version: "1.0.0", handlers: [meta, book] });
+  return createServer({ name: "echo", version: "1.0.0", handlers: [meta, who, book] });
 }
+
+const capabilities = { elicitation: { form: {} } };
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "memory"] as const) {
@@ -17,8 +32,8 @@ for (const era of ["modern", "legacy"] as const) {
       const server = createEcho();
       stack.defer(() => server.close());
       const client = transport === "http"
-        ? await connect("http://localhost/mcp", { era, use, fetch: (request) => server.fetch(request) })
-        : await connect(server, { era, use });
+        ? await connect("http://localhost/mcp", { era, use, capabilities, fetch: (request) => server.fetch(request) })
+        : await connect(server, { era, use, capabilities });
       return stack.use(client);
     };
 
@@ -73,6 +88,58 @@ for (const era of ["modern", "legacy"] as const) {
       await assertRejects(() => client.readResource("book://1"), Error, "not today");
       await assertRejects(() => client.callTool("meta"), TypeError, sentence("tools/call", "use"));
       assert((await client.listTools()).length);
+    });
+
+    Deno.test(`middleware sees and changes the questions of its request, the outermost last (${era} over ${transport})`, async () => {
+      await using stack = new AsyncDisposableStack();
+      const steps: string[] = [];
+      const note = (name: string): ClientMiddleware => (request, next) =>
+        next(request, {
+          async onQuestion(question, answer) {
+            steps.push(`${name} ${request.method} ${question.method} ${question.params.message}`);
+            const result = await answer({ ...question, params: { ...question.params, message: name } });
+            steps.push(`${name} got ${Object(result).action}`);
+            return name === "inner" ? { ...Object(result), content: { name: "changed" } } : result;
+          },
+        });
+      const shown: string[] = [];
+      const client = await join(stack, [note("outer"), note("inner")]);
+      const result = await client.callTool("who", {}, {
+        onElicit({ message }) {
+          shown.push(message);
+          return { action: "accept", content: { name: "Ada" } };
+        },
+      });
+      assertEquals([textOf(result), shown], ["changed", ["outer"]]);
+      assertEquals(steps, [
+        "inner tools/call elicitation/create Who are you?",
+        "outer tools/call elicitation/create inner",
+        "outer got accept",
+        "inner got accept",
+      ]);
+    });
+
+    Deno.test(`middleware sees the notifications of its request (${era} over ${transport})`, async () => {
+      await using stack = new AsyncDisposableStack();
+      const seen: string[] = [];
+      const note = (name: string): ClientMiddleware => (request, next) =>
+        next(request, { onNotification: ({ method, params }) => seen.push(`${name} ${method} ${params.progress}`) });
+      const client = await join(stack, [note("outer"), note("inner")]);
+      const progress: number[] = [];
+      await client.callTool("meta", {}, { onProgress: ({ progress: each }) => progress.push(each) });
+      const isProgress = (text: string) => text.includes("progress");
+      assertEquals([seen.filter(isProgress), progress], [
+        ["inner notifications/progress 1", "outer notifications/progress 1"],
+        [1],
+      ]);
+    });
+
+    Deno.test(`a middleware that returns no result for a question fails the question (${era} over ${transport})`, async () => {
+      await using stack = new AsyncDisposableStack();
+      const client = await join(stack, [(request, next) => next(request, { onQuestion: () => undefined })]);
+      const onElicit = () => ({ action: "decline" as const });
+      const outcome = await client.callTool("who", {}, { onElicit }).then((result) => result.isError, () => true);
+      assertEquals(outcome, true);
     });
   }
 }

@@ -1,7 +1,14 @@
 // Callbacks such as `onElicit` in the options of a request answer only the questions of this request.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
-import { type AnswerContext, type Client, connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
+import {
+  type AnswerContext,
+  type Client,
+  connect,
+  type ConnectOptions,
+  type ElicitResult,
+  McpError,
+} from "../../src/client/client.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -86,27 +93,56 @@ for (const era of ["modern", "legacy"] as const) {
     );
 
     everyWay(
-      "if requests run concurrently, each question is answered by the callbacks of its own request, or is refused",
+      "if requests run concurrently, each question is answered by the callbacks of its own request",
       async (join) => {
         const client = await join();
-        const call = (id: number) =>
-          client.callTool("who", { id }, {
+        const call = async (id: number) => {
+          const result = await client.callTool("who", { id }, {
             onElicit: (_request, { request }) => {
               assertEquals(Object(request?.params.arguments).id, id);
               return { action: "accept", content: { name: `user ${id}` } };
             },
           });
-        const warned = era === "legacy" && transport === "memory";
-        const results = await Promise.allSettled(Array.from({ length: 20 }, (_, id) => call(id)));
-        for (const [id, result] of results.entries()) {
-          // Over one legacy channel, the client cannot know to which request a question belongs. The client refuses the
-          // question, so that no other user sees the question.
-          if (warned && (result.status === "rejected" || result.value.isError)) continue;
-          if (result.status === "rejected") throw result.reason;
-          assertEquals(textOf(result.value), `user ${id}`);
-        }
+          return textOf(result);
+        };
+        const calls = Array.from({ length: 20 }, (_, id) => call(id));
+        // A list cannot ask, so it neither waits nor makes a question ambiguous.
+        const [answers, tools] = await Promise.all([Promise.all(calls), client.listTools()]);
+        assertEquals([answers, tools.length], [Array.from({ length: 20 }, (_, id) => `user ${id}`), 3]);
       },
     );
+
+    everyWay("a request that waits for another request times out, and its signal ends it", async (join) => {
+      const client = await join();
+      const { promise: answer, resolve } = Promise.withResolvers<ElicitResult>();
+      const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+      const options = { onElicit: () => (ask(), answer) };
+      const first = client.callTool("who", {}, options);
+      const stopped = new AbortController();
+      const others = Promise.allSettled([
+        client.callTool("who", {}, { ...options, timeoutMs: 20 }),
+        client.callTool("who", {}, { ...options, signal: stopped.signal }),
+      ]);
+      await asked;
+      stopped.abort(new Error("enough"));
+      const [late, ended] = await others;
+      assertEquals([late, ended].map((each) => each.status), ["rejected", "rejected"]);
+      resolve({ action: "accept", content: { name: "Ada" } });
+      assertEquals(textOf(await first), "Ada");
+    });
+
+    everyWay("a callback can send requests with callbacks of their own", async (join) => {
+      const client = await join();
+      const onElicit = () => ({ action: "decline" as const });
+      const result = await client.callTool("who", {}, {
+        async onElicit() {
+          const { tools } = await client.request("tools/list", {}, { onElicit });
+          await assertRejects(() => client.callTool("none", {}, { onElicit }), McpError);
+          return { action: "accept", content: { name: String(Object(tools).length) } };
+        },
+      });
+      assertEquals(textOf(result), "3");
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 /** Runs at most `size` jobs at the same time, in the order in which they arrived. Each running job occupies a slot. */
-export class AnswerSlots {
+export class Slots {
   readonly #size: number;
   readonly #waiting = new Set<() => void>();
   #running = 0;

@@ -71,6 +71,7 @@ export const PER_INSTANCE = {
     "A function cannot be sent to another instance, so `listChanged` with `to` reaches the clients of one instance.",
   ready: "The cache and the circuit breaker of a tool belong to each instance.",
   log: "`server.log` reaches the clients that are connected to the same instance.",
+  caller: "Without a principal, `ctx.caller` is an object, which each instance creates for itself.",
   later: "A change reaches other instances a few milliseconds later, as a separate burst.",
 } as const;
 

@@ -7,6 +7,7 @@ import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
+import { toCaller } from "./caller.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ClientInfo, Context, Log, Principal, ReadPathParams, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
@@ -70,9 +71,9 @@ export function deriveHost(host: CallHost, changes: Partial<CallHost>): CallHost
 
 /** Returns the home of a call that is made for `outer`. `changes` are the changed members of the host. */
 export function deriveHome(outer: Call, changes: Partial<CallHost> = {}): CallHome {
-  const { home, sessionId } = outer;
+  const { home, home: { opened }, sessionId } = outer;
   const host = deriveHost(outer.host, { reruns: undefined, ...changes });
-  return { host, sessionId, session: () => outer.session, subject: (call) => home.subject?.(call) };
+  return { host, opened, sessionId, session: () => outer.session, subject: (call) => home.subject?.(call) };
 }
 
 /** State that is shared by all calls in an era or in a session. */
@@ -81,6 +82,8 @@ export interface CallHome {
   /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
   readonly session: (call: Call) => ReadSession;
+  /** The session, if the client has begun one. The same object for all its calls on this instance. */
+  readonly opened?: object;
   /** The part of the session id that observers receive. */
   readonly sessionId?: string;
   /** Returns the name or URI of the handler that the call refers to. */
@@ -266,6 +269,10 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   get principal(): Principal | undefined {
     return this.link.principal;
+  }
+
+  get caller(): Context["caller"] {
+    return toCaller(this);
   }
 
   get [HAS_SCOPES](): (scopes: readonly string[]) => boolean {

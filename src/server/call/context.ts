@@ -294,6 +294,13 @@ export interface Context<S = NoServices> {
   /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**
+   * Identifies the caller, as a key for values that belong to one caller: a text for a principal, which is the same on all
+   * instances, and otherwise an object for the session, or for the connection over stdio or WebSocket, which is the same
+   * for all calls on this instance. `undefined` if nothing identifies the caller, such as for a request over HTTP without a
+   * session and without `auth`. An address or a header never identifies a caller.
+   */
+  readonly caller?: string | object;
+  /**
    * Returns the value from the server's `sessionData` function. To get a typed value, pass this function. If the client
    * has a session, the function is called once, when the session begins. Otherwise the function is called in each
    * request in which a handler reads the value. Returns `undefined` if the server has no `sessionData` option.

@@ -27,6 +27,7 @@ export class SessionHome implements CallHome {
   readonly session: (call: Call) => ReadSession;
   readonly parts: DialectParts;
   readonly requests?: Session["requests"];
+  readonly opened: object;
   /** The part of the session id that observers receive. */
   readonly sessionId?: string;
 
@@ -34,6 +35,7 @@ export class SessionHome implements CallHome {
     const { core, host } = parts.engine;
     this.parts = parts;
     this.requests = session.requests;
+    this.opened = session;
     this.sessionId = session.id && toShortId(session.id);
     this.host = host;
     this.session = createSessionReader(core, (call) => (session.data ??= [readSessionData(core, call)])[0]);

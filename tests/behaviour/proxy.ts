@@ -3,8 +3,6 @@
 import { type Context, createServer, type Server, tool } from "@x/mcp";
 import { type Client, connect, type ListedTool, type Target } from "@x/mcp/client";
 
-const META = "io.modelcontextprotocol/";
-
 /** A proxy. Disposing closes the server and the connection to the upstream server. */
 export interface Proxy extends AsyncDisposable {
   readonly server: Server;
@@ -34,14 +32,8 @@ interface Call {
 }
 
 function forward(upstream: Client, { listed: { name }, input, ctx }: Call) {
-  let asked = 0;
-  return ctx.forward((retry, options) =>
-    upstream.request("tools/call", { name, arguments: input, ...retry }, {
-      ...options,
-      onProgress: ({ progress, ...more }) => void ctx.progress(progress, more),
-      meta: { ...options.meta, [META + "logLevel"]: ctx.client.logLevel },
-      // In a session, the upstream server asks while the request is running.
-      onElicit: ({ message, requestedSchema }) => ctx.elicit(`${asked++}`, { message, schema: requestedSchema }),
-      roots: () => ctx.roots(),
-    }), { key: `upstream ${name}` });
+  return ctx.forward(
+    (retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options),
+    { key: `upstream ${name}` },
+  );
 }

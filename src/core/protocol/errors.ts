@@ -14,6 +14,10 @@ export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 /** The parameters are invalid, or they name a handler, resource or method that does not exist. */
 export const INVALID_PARAMS = -32602;
+/** A resource does not exist, in revisions up to 2025-11-25. */
+export const RESOURCE_NOT_FOUND = -32002;
+/** The user must open pages before the request can succeed. Only in revision 2025-11-25. */
+export const URLS_REQUIRED = -32042;
 /** The server failed unexpectedly. */
 export const INTERNAL_ERROR = -32603;
 /** A header does not match the body. */
@@ -96,11 +100,12 @@ export class McpError extends Error {
   /**
    * Returns a remote error as an error of this server: `throw error.asOwn()` passes its code, message and data on to
    * the client. The code 0, which stands for a response that is not a JSON-RPC message, becomes the code of an internal
-   * error.
+   * error, and the code of older revisions for a missing resource becomes the code of the newest revision.
    */
   asOwn(): McpError {
     if (!this.remote) return this;
-    const own = new McpError(this.code || INTERNAL_ERROR, this.message, this.data);
+    const code = this.code === RESOURCE_NOT_FOUND ? INVALID_PARAMS : this.code || INTERNAL_ERROR;
+    const own = new McpError(code, this.message, this.data);
     own.cause = this;
     return own;
   }

@@ -33,6 +33,24 @@ export function readResultType(result: Result): string | undefined {
   return Object(result)[RESULT_TYPE];
 }
 
+/** Beginning of the metadata keys that the protocol and its extensions define. */
+const RESERVED = "io.modelcontextprotocol/";
+
+/**
+ * Returns the result of a handler without what only the library and extensions can set: the `resultType`, and reserved
+ * keys in `_meta`. A result that another server has sent can contain both.
+ *
+ * @see specification/2026-07-28/basic (`_meta`)
+ */
+export function withoutReserved<R extends Result>(result: R): R {
+  const { resultType, _meta, ...rest } = result;
+  if (resultType === undefined && _meta === undefined || readResultType(result) !== undefined) return result;
+  const kept = isObject(_meta) ? Object.entries(_meta).filter(([key]) => !key.startsWith(RESERVED)) : [];
+  const meta = !isObject(_meta) ? { _meta } : kept.length ? { _meta: Object.fromEntries(kept) } : {};
+  // The cast is safe, because only optional members were left out.
+  return { ...rest, ..._meta !== undefined && meta } as unknown as R;
+}
+
 /** A message that expects a response. */
 export interface Request {
   readonly kind: "request";

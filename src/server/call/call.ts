@@ -14,6 +14,7 @@ import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { InnerCalls, InnerUse } from "./inner_calls.ts";
+import type { JoinedProgress } from "./joined_progress.ts";
 import type { Link } from "./link.ts";
 import type { SentGuard } from "./sent_guard.ts";
 import type { HandlerCall, Read, Reads } from "./handler_call.ts";
@@ -160,6 +161,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare onHandle?: OnHandle;
   /** The keys of the requests that were forwarded in this run. */
   declare forwardedKeys?: Set<string>;
+  /** The progress of these requests. */
+  declare forwardedProgress?: JoinedProgress;
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
   /** The value of `sessionData`. Set if this call has read it, and the client has no session that stores it. */
@@ -335,8 +338,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   get progress(): Context["progress"] {
     const { guard } = this;
     return (progress, { total, message } = {}) => {
-      const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.reportsAllProgress)) return done;
+      if (!this.wantsProgress) return done;
+      const { progressToken: token } = this.meta;
       // Leave out members that have a wrong type. `null` counts as absent.
       const most = Number.isFinite(total) ? total : undefined;
       const text = typeof message === "string" ? message : undefined;
@@ -347,6 +350,10 @@ export abstract class Call implements ServiceCall, Cancellable {
       const params = { progressToken: token, progress, total: most, message: text };
       return this.#send("notifications/progress", params, guard);
     };
+  }
+
+  get wantsProgress(): boolean {
+    return isProgressToken(this.meta.progressToken) || this.reportsAllProgress;
   }
 
   get log(): Log {

@@ -254,9 +254,26 @@ export interface ForwardedRequest {
   readonly signal: AbortSignal;
   /**
    * The elicitation, sampling and roots capabilities of this call's client, as metadata of a request without a session.
-   * Capabilities of extensions are not included, because only the client of this call could finish their results.
+   * Capabilities of extensions are not included, because only the client of this call could finish their results. Also
+   * contains the log level that the client requests.
    */
   readonly meta: Meta;
+  /** Adds the progress of the request to that of this call. Set only if the client requested progress. */
+  readonly onProgress?: (progress: {
+    readonly progress: number;
+    readonly total?: number;
+    readonly message?: string;
+  }) => void;
+  /** Sends the other server's log messages to the client, at the level that the client requests. */
+  readonly onNotification: (notification: { readonly method: string; readonly params: Meta }) => void;
+  /** Passes a form of a session on to the client. */
+  readonly onElicit: (request: Meta) => Promise<Elicited<Meta>>;
+  /** Passes a page of a session on to the client. */
+  readonly onElicitUrl: (request: Meta) => Promise<Elicited<Meta>>;
+  /** Passes a sampling request of a session on to the client. */
+  readonly onSample: (request: SamplingRequest) => Promise<SamplingResult>;
+  /** Requests the client's roots for a session. */
+  readonly roots: () => Promise<readonly Root[]>;
 }
 
 /** Options of `ctx.forward`. */

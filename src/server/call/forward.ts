@@ -4,11 +4,22 @@
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  */
-import { isRemoteError, quote } from "../../core/protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  isRemoteError,
+  McpError,
+  MISSING_CAPABILITY,
+  quote,
+  RESOURCE_NOT_FOUND,
+  ToolError,
+  URLS_REQUIRED,
+} from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
-import type { ClientInfo, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import { LOG_LEVELS, type LogLevel, type Root } from "../../core/protocol/types.ts";
+import type { ClientInfo, Context, Elicited, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { JoinedProgress } from "./joined_progress.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { delay } from "../../core/kit/deadline.ts";
@@ -23,6 +34,8 @@ export interface ForwardedRound {
   readonly requestState?: unknown;
   /** Number of questions in this result and in earlier results. */
   readonly questions: number;
+  /** Whether the questions are pages that the user must open before the other server accepts the request. */
+  readonly isBlocked?: boolean;
 }
 
 /** The forwarded requests of a call that have not ended, by key. The next run of the handler continues them. */
@@ -31,9 +44,12 @@ export interface ForwardedRounds {
   set(key: string, round: ForwardedRound): unknown;
 }
 
-interface ForwardingCall extends Forwarder {
+interface ForwardingCall extends Forwarder, Pick<Context, "log" | "progress"> {
   readonly signal: AbortSignal;
   readonly client: ClientInfo;
+  readonly wantsProgress: boolean;
+  /** The progress of all forwarded requests of the handler. */
+  forwardedProgress?: JoinedProgress;
   readonly host: {
     readonly reruns?: RerunWatch;
     readonly outer?: ForwardingCall;
@@ -62,8 +78,9 @@ const MAX_ROUNDS = 64;
  */
 const MAX_QUESTIONS = 32;
 const MAX_WAIT_MS = 5000;
-/** Key in the metadata of the forwarded request. */
+/** Keys in the metadata of the forwarded request. */
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 /** The capabilities for the questions that {@linkcode prepare} can forward. */
 const FORWARDED = ["elicitation", "sampling", "roots"];
 
@@ -73,18 +90,19 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const { reruns } = call.host;
   const key = readKey(options);
   const place = await reservePlace(call, key);
-  const request = toRequest(call);
+  const request = toRequest(forwarding, key);
   const before = place.rounds?.get(place.key);
   let questions = before?.questions ?? 0;
   let retry = before ? await answer(forwarding, key, before) : {};
   for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
-    const work = () => sendOnce(() => send(retry, request));
+    const work = () => sendOnce(call, () => send(retry, request));
     // The next run does not repeat this work if the result contains questions.
     const result = await (reruns ? reruns.once(call, work) : work());
-    const { resultType, inputRequests, requestState } = Object(result);
-    if (resultType !== "input_required") return result;
+    // Another type is an error: the result is then the questions of an error that pages can solve.
+    const { resultType, inputRequests, requestState, isBlocked } = Object(result) as Partial<Blocked>;
+    if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
-    const asked = { round, inputRequests, requestState, questions: questions += added };
+    const asked = { round, inputRequests, requestState, questions: questions += added, ...isBlocked && { isBlocked } };
     if (questions > MAX_QUESTIONS) {
       throw new Error(
         `Cannot forward the request: the other server asked more than ${MAX_QUESTIONS} questions, which is the limit`,
@@ -145,22 +163,97 @@ async function reservePlace(call: ForwardingCall, key: string): Promise<Place> {
  * Returns the options of the forwarded request. They contain no capabilities of extensions, because the other server
  * could then answer with a result that only an extension can finish, such as a task.
  */
-function toRequest({ client: { capabilities }, signal }: ForwardingCall): ForwardedRequest {
+function toRequest({ call, ask }: Pick<Forwarding<unknown>, "call" | "ask">, key: string): ForwardedRequest {
+  const { client: { capabilities, logLevel }, signal, wantsProgress } = call;
   const forwarded = Object.entries(capabilities).filter(([name]) => FORWARDED.includes(name));
-  return { rounds: false, signal, meta: { [CAPABILITIES]: Object.fromEntries(forwarded) } };
+  let count = 0;
+  // The questions of a session have no keys, so the number of the question is part of the key.
+  const put = async <T>(method: string, params: object): Promise<T> => {
+    const place = `forward ${JSON.stringify(key)} question ${++count}`;
+    return await ask(prepare({ key: place }, { method, params })) as T; // The other server checks the answer.
+  };
+  const elicit = (request: Params) => put<Elicited<Params>>("elicitation/create", request);
+  return {
+    rounds: false,
+    signal,
+    meta: { [CAPABILITIES]: Object.fromEntries(forwarded), [LOG_LEVEL]: logLevel },
+    ...wantsProgress && { onProgress: toProgress(call) },
+    onNotification: ({ method, params: { level, data, logger } }) => {
+      if (method !== "notifications/message" || !LOG_LEVELS.includes(level as LogLevel)) return; // `includes` decides.
+      void call.log[level as LogLevel](data, typeof logger === "string" ? { logger } : {}); // See above.
+    },
+    onElicit: elicit,
+    onElicitUrl: elicit,
+    onSample: (request) => put("sampling/createMessage", request),
+    roots: async () => (await put<{ readonly roots: readonly Root[] }>("roots/list", {})).roots,
+  };
 }
 
-async function sendOnce<R extends object>(send: () => R | Promise<R>): Promise<R> {
+/** Adds the progress of a request to that of the other requests of the handler, because they share one token. */
+function toProgress(call: ForwardingCall): ForwardedRequest["onProgress"] {
+  const joined = call.forwardedProgress ??= new JoinedProgress(-Infinity);
+  const place = joined.open();
+  let last = -Infinity;
+  return ({ progress, total, message }) => {
+    if (!(progress > last) || !Number.isFinite(progress)) return;
+    last = progress;
+    const sum = joined.add(place, { progress, total: Number.isFinite(total) ? total : undefined });
+    if (sum) void call.progress(sum.progress, { total: sum.total, message });
+  };
+}
+
+/** The questions of an error that the user can solve by opening pages. */
+interface Blocked {
+  readonly resultType: string;
+  readonly inputRequests: unknown;
+  readonly requestState?: unknown;
+  readonly isBlocked?: true;
+}
+
+async function sendOnce<R extends object>(call: ForwardingCall, send: () => R | Promise<R>): Promise<R | Blocked> {
   let result: R;
   try {
     result = await send();
   } catch (error) {
-    throw isRemoteError(error) ? error.asOwn() : error;
+    const blocked = findPages(error);
+    if (blocked) return blocked;
+    throw toOwn(error, call);
   }
   if (isObject(result)) return result;
   throw new TypeError(
     "Cannot forward the request: send() did not return an object; return the result of the client's request",
   );
+}
+
+/**
+ * Returns the pages of an error of revision 2025-11-25, which later revisions do not have.
+ *
+ * @see specification/2025-11-25/client/elicitation (URL Elicitation Required Error)
+ */
+function findPages(error: unknown): Blocked | undefined {
+  if (!isRemoteError(error) || error.code !== URLS_REQUIRED) return;
+  const { elicitations }: Params = Object(error.data);
+  if (!Array.isArray(elicitations) || !elicitations.length) return;
+  const pages = elicitations.map((params, at) => [String(Object(params).elicitationId ?? at), params] as const);
+  const questions = pages.map(([id, params]) => [id, { method: "elicitation/create", params }]);
+  return { resultType: "input_required", inputRequests: Object.fromEntries(questions), isBlocked: true };
+}
+
+/**
+ * Returns an error as one of the caller's revision. The server reports an error with another code that the specification
+ * reserves, because the code would say something about this server's message that is not true.
+ */
+function toOwn(error: unknown, { method, params: { uri } }: ForwardingCall): unknown {
+  if (!isRemoteError(error)) return error;
+  const { code, message, data } = error;
+  if (code === RESOURCE_NOT_FOUND && method === "resources/read") {
+    // The URI makes the error one of a missing resource in every revision.
+    const own = new McpError(INVALID_PARAMS, message, { ...isObject(data) ? data : {}, uri });
+    own.cause = error;
+    return own;
+  }
+  const isReserved = code >= -32_099 && code <= -32_000 && code !== RESOURCE_NOT_FOUND && code !== MISSING_CAPABILITY;
+  return isReserved ? error : error.asOwn();
 }
 
 /** If the result contains no question, waits before the request is repeated. */
@@ -169,7 +262,7 @@ async function answer(
   key: string,
   asked: ForwardedRound,
 ): Promise<ForwardRetry> {
-  const { round, inputRequests, requestState } = asked;
+  const { round, inputRequests, requestState, isBlocked } = asked;
   if (!isObject(inputRequests)) {
     const ms = Math.min(100 * 2 ** round, MAX_WAIT_MS);
     await delay(ms, { signal: call.signal, clock: systemClock, background: true });
@@ -180,24 +273,31 @@ async function answer(
   // server, of the handler, or of an earlier round.
   const prefix = ["forward", JSON.stringify(key), ...round ? [round + 1] : []].join(" ");
   const asking = Object.entries(inputRequests).map(async ([name, question]) => {
-    return [name, await ask(prepare(`${prefix}: ${name}`, question))] as const;
+    return [name, await ask(prepare({ key: `${prefix}: ${name}`, name }, question))] as const;
   });
-  return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
+  const answers = await Promise.all(asking);
+  if (!isBlocked) return { inputResponses: Object.fromEntries(answers), requestState };
+  if (answers.every(([, answer]) => Object(answer).action === "accept")) return {};
+  throw new ToolError("Cannot continue: the user did not open the page that the other server requires");
 }
 
 /** Converts a question from the other server, which also validates the answer. */
-function prepare(key: string, asked: unknown): PreparedQuestion {
+function prepare(
+  { key, name = key }: { readonly key: string; readonly name?: string },
+  asked: unknown,
+): PreparedQuestion {
   const { method, params = {} } = isObject(asked) ? asked : {};
   const need = isObject(params) ? findNeed(method, params) : undefined;
   if (!need) {
     throw new Error(
-      `Cannot forward the question ${quote(key)}: the other server's request has an unknown method (${
+      `Cannot forward the question ${quote(name)}: the other server's request has an unknown method (${
         quote(method)
       }), or its params are invalid`,
     );
   }
   const question: Question = {
     ...need.question,
+    name,
     read: (given) => isObject(given) ? { value: given } : { problem: "expected an object" },
   };
   return { key, requires: [need.capability], make: () => question };

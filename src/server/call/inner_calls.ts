@@ -5,6 +5,7 @@
 import { sha256 } from "../../core/kit/sha256.ts";
 import type { Params } from "../../core/protocol/jsonrpc.ts";
 import { CancelError } from "./cancel_error.ts";
+import { JoinedProgress } from "./joined_progress.ts";
 import { MAX_QUEUED_LOGS } from "./log.ts";
 import { passesOn } from "./relays.ts";
 
@@ -71,7 +72,8 @@ export class InnerCalls {
     let place = isInner ? undefined : 0;
     return (method, params) => {
       if (method !== "notifications/progress") return this.#notify(method, params);
-      const sum = this.#progress.add(place ??= this.#progress.open(), params);
+      // The cast is safe, because `ctx.progress` has checked these members.
+      const sum = this.#progress.add(place ??= this.#progress.open(), params as Params & { progress: number });
       return sum && this.#notify(method, { ...sum, progressToken });
     };
   }
@@ -149,43 +151,4 @@ function limitLogs(notify: Notify): Notify {
     room = more;
     return more.finally(() => void (room = undefined));
   };
-}
-
-/**
- * Adds up the progress of a handler and of its inner calls. All of them have the same progress token, and the values of
- * one token must increase.
- *
- * @see specification/2026-07-28/basic/patterns/progress
- */
-class JoinedProgress {
-  /** The latest progress of the handler, at 0, and of its inner calls. */
-  readonly #parts: { readonly progress: number; readonly total?: number }[] = [];
-  #places = 0;
-  #last: number;
-
-  /** `last` is the progress that the client has received, or -Infinity. */
-  constructor(last: number) {
-    this.#last = last;
-    if (Number.isFinite(last)) this.#parts[0] = { progress: last };
-  }
-
-  /** Returns the place of another inner call. */
-  open(): number {
-    return ++this.#places;
-  }
-
-  /**
-   * Sets the progress of the handler or of an inner call. Returns the params of a notification with the sum, or
-   * `undefined` if the sum has not increased. The total is unknown if a part has no total.
-   */
-  add(place: number, params: Params): Params | undefined {
-    // The casts are safe, because `ctx.progress` has checked these members.
-    this.#parts[place] = { progress: params.progress as number, total: params.total as number | undefined }; // See above.
-    const parts = Object.values(this.#parts);
-    const progress = parts.reduce((sum, part) => sum + part.progress, 0);
-    if (!(progress > this.#last) || progress === Infinity) return;
-    this.#last = progress;
-    const total = parts.reduce((sum, { total = NaN }) => sum + total, 0);
-    return { ...params, progress, total: Number.isFinite(total) ? total : undefined };
-  }
 }

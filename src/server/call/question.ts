@@ -13,6 +13,11 @@ export interface Question {
   readonly params: Params;
   /** Whether the server accepts the answer only once. */
   readonly isSingleUse?: boolean;
+  /**
+   * The key under which the client gets the question, unless another question of the call has it. Defaults to the key
+   * under which the server keeps the answer.
+   */
+  readonly name?: string;
   /** Validates and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }

@@ -6,7 +6,7 @@ import type { Call } from "../call/call.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue } from "../visibility/guards.ts";
 import { REACHED, ResultError, withLimits } from "../../core/protocol/errors.ts";
-import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { type Result, withoutReserved } from "../../core/protocol/jsonrpc.ts";
 import { copyText, toJsonText } from "../../core/protocol/text_copy.ts";
 import type { TextCopy } from "../../core/protocol/text_option.ts";
 import type { ResourceContents, ToolResult } from "../../core/protocol/types.ts";
@@ -144,7 +144,7 @@ export class EncodedResults {
   check<R extends Result>(result: R, method: string = this.#sending.call.method): R {
     const { value, misfits } = fitResult(method, result);
     if (misfits.length) throw this.#refuse(describeMisfits(misfits));
-    return value as R; // The cast is safe, because only members that are `null` were left out.
+    return withoutReserved(value as R); // The cast is safe, because only members that are `null` were left out.
   }
 
   /** Returns the contents of a resource, or `undefined` if the value has no contents. */

@@ -2,7 +2,7 @@
  * Providers: tools and prompts that a function finds when a client asks for them, because they differ by caller or come
  * from elsewhere.
  */
-import { quote } from "../../core/protocol/errors.ts";
+import { isToolError, quote } from "../../core/protocol/errors.ts";
 import { ADDED, INTERNALS, LISTED, withInternals } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
@@ -44,7 +44,7 @@ import {
   type SourcePage,
   type SourceRange,
 } from "./source_list.ts";
-import { type Tool, tools } from "./tool.ts";
+import { type Tool, tool, tools } from "./tool.ts";
 
 /** Options of a provider of tools. Only `find` is required. */
 export interface ToolProviderOptions<S extends Services = NoServices> {
@@ -366,10 +366,10 @@ class ServedProvider implements Source {
 
   async find(name: string, call: Call): Promise<Handler | undefined> {
     const { core } = this.#parts;
-    const { prefix, place, kind, find } = this.#definition;
+    const { prefix, place, kind } = this.#definition;
     if (!name.startsWith(prefix) || name.length > MAX_NAME || !await isAllowed(this.allow, call, core)) return;
     return await attempt({ core, call, subject: name, mapError: this.mapError }, async () => {
-      const found = await find(call, undefined, name.slice(prefix.length));
+      const found = await this.#find(call, name);
       if (found === undefined) return;
       const refuse = (state: string) => new TypeError(`Cannot find ${kind.name} ${quote(name)} of ${place}: ${state}`);
       await refuseSkipped(found);
@@ -381,6 +381,19 @@ class ServedProvider implements Source {
       for (const each of withAlso(handler)) each[INTERNALS].services?.open(findHost(call));
       return handler;
     });
+  }
+
+  /** Returns a tool that fails, if `find` throws a `ToolError`, because the model reads only the results of tools. */
+  async #find(call: Call, name: string): Promise<unknown> {
+    const { prefix, kind, find } = this.#definition;
+    try {
+      return await find(call, undefined, name.slice(prefix.length));
+    } catch (error) {
+      if (kind !== TOOL || !isToolError(error)) throw error;
+      return tool.from({ name: name.slice(prefix.length), inputSchema: { type: "object" } }, () => {
+        throw error;
+      });
+    }
   }
 
   async list(call: Call, { cursor = "", size, before }: SourceRange): Promise<SourcePage> {

@@ -5,7 +5,7 @@
  */
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { quote } from "../../core/protocol/errors.ts";
-import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { isObject, withoutReserved } from "../../core/protocol/jsonrpc.ts";
 import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
 import type { Typed } from "../../core/typed.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../../core/protocol/uri_template.ts";
@@ -561,7 +561,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     const isForeign = !!listed && isObject(value);
     const contents = await toContents(value, { uri, mimeType, isForeign }, sending);
     if (!contents) throw toAbsent(uri, call);
-    return isForeign && isObject(value._meta) ? { contents, _meta: value._meta } : { contents };
+    return isForeign && isObject(value._meta) ? withoutReserved({ contents, _meta: value._meta }) : { contents };
   };
   const definition: Definition = {
     ...toMatcher(template, isTemplate, !!listed),

@@ -587,7 +587,8 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
 
 function toFullResult(full: ToolResult, sending: Sending): Result | Promise<Result> {
   const { content, structuredContent, isError = false, _meta } = full;
-  const isFine = (structuredContent === undefined || toJson(structuredContent)) && _meta === undefined &&
+  const isPlain = _meta === undefined && !("resultType" in full);
+  const isFine = (structuredContent === undefined || toJson(structuredContent)) && isPlain &&
     typeof isError === "boolean" && !content.some(isDoubtful);
   return isFine ? { ...full } : loadResults(sending, full).then((to) => to.ofTool(structuredContent, { full }));
 }

@@ -4,15 +4,18 @@
  * @see specification/2025-06-18/changelog
  */
 import { restoreText, toJsonText } from "../../../core/protocol/text_copy.ts";
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../../core/protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  McpError,
+  MISSING_CAPABILITY,
+  RESOURCE_NOT_FOUND,
+} from "../../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
 import { listChoices } from "../../../core/schema/walker.ts";
 import type { ClientInfo } from "../../call/context.ts";
 import type { Question } from "../../call/question.ts";
 import type { Version } from "./versions.ts";
-
-/** Error code for "Resource not found" in revisions up to 2025-11-25. */
-const RESOURCE_NOT_FOUND = -32002;
 
 export function downgradeResult(method: string, result: Result, version: Version): Result {
   switch (method) {

@@ -37,6 +37,11 @@ export class InputRequests {
   /** The number of unusable answers, by the key of the question. */
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
+  /**
+   * The keys that the client gets, by the keys of this run and the last one. A key that the client has got is never given
+   * to another question, because the answer could then reach the wrong server.
+   */
+  readonly #names = new Map<string, string>();
   #answers: Params = {};
   #round = 0;
   /** Whether the next `requestState` can be used only once. */
@@ -66,8 +71,12 @@ export class InputRequests {
     if (!opened) return;
     const { answers, before } = opened;
     this.#round = before.round;
-    this.#answers = answers;
-    this.#asked = new Map(before.asked);
+    const named = before.asked.map(([key, , name = key]) => [key, name] as const);
+    for (const [key, name] of named) this.#names.set(key, name);
+    this.#answers = Object.fromEntries(
+      named.flatMap(([key, name]) => Object.hasOwn(answers, name) ? [[key, answers[name]]] : []),
+    );
+    this.#asked = new Map(before.asked.map(([key, text]) => [key, text]));
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
     for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
     for (const [key, round] of before.forwarded ?? []) this.forwarded.set(key, round);
@@ -108,7 +117,7 @@ export class InputRequests {
       if (count < MAX_MISFITS) return this.#leaveOpen(key, question);
       throw new McpError(
         INVALID_PARAMS,
-        `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; ` +
+        `Cannot use the client's answer to ${quote(this.#names.get(key) ?? key)}: ${checked.problem}; ` +
           `the client has sent ${MAX_MISFITS} invalid answers`,
       );
     }
@@ -133,7 +142,11 @@ export class InputRequests {
     const use = this.#isSingleUse ? await this.#makeUse() : undefined;
     const requestState = await sealState(core, this.#call, {
       round: this.#round + 1,
-      asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
+      asked: questions.map(([key, { method, params }]) => {
+        const text = JSON.stringify([method, params]);
+        const name = this.#names.get(key);
+        return name === undefined || name === key ? [key, text] : [key, text, name];
+      }),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       // Seal parsed values, because sealing writes JSON and would escape every quote of a JSON text again.
       made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
@@ -144,7 +157,7 @@ export class InputRequests {
     // The client's quirk is not part of the state, because it changes nothing about the question.
     const { elicitation = (params: Params) => params } = findQuirk(this.#call.client) ?? {};
     const inputRequests = questions.map(([key, { method, params }]) => [
-      key,
+      this.#names.get(key) ?? key,
       { method, params: method === "elicitation/create" ? elicitation(params) : params },
     ]);
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(inputRequests), requestState });
@@ -159,7 +172,16 @@ export class InputRequests {
 
   #leaveOpen(key: string, question: Question): never {
     this.#open.set(key, question);
+    this.#nameFor(key, question);
     throw new QuestionError();
+  }
+
+  #nameFor(key: string, { name: wanted = key }: Question): void {
+    if (this.#names.has(key)) return;
+    const taken = new Set(this.#names.values());
+    let name = wanted;
+    for (let count = 2; taken.has(name); count++) name = `${wanted} ${count}`;
+    this.#names.set(key, name);
   }
 }
 

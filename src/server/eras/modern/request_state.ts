@@ -19,8 +19,8 @@ import { warnOfForeign } from "../../call/foreign_values.ts";
 /** The state of a call after a round of questions. */
 export interface Round {
   readonly round: number;
-  /** The questions that the client received, with their keys. Each question is JSON text. */
-  readonly asked: readonly (readonly [key: string, question: string])[];
+  /** The questions that the client received, each with its key, its JSON text, and its name for the client if it differs. */
+  readonly asked: readonly (readonly [key: string, question: string, name?: string])[];
   /** The accepted answers, each with its key and with the JSON text of its question. */
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
   /** The values of `ctx.once`, with their keys. */

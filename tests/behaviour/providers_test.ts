@@ -301,11 +301,10 @@ behaviour("a provider that throws fails the call, and an McpError of it is sent 
     list: () => raise(new Error("secret")),
     find: (name) => raise(name === "known" ? new McpError(4, "no such thing") : new Error("secret")),
   });
-  const { client, takeFaults } = await connect({ handlers: [say("own"), provider], mapError: () => undefined });
+  const { client, takeFaults } = await connect({ handlers: [provider], mapError: () => undefined });
   await assertRejects(() => client.listTools(), McpError, "Internal error");
   await assertRejects(() => client.callTool("a"), McpError, "Internal error");
   await assertRejects(() => client.callTool("known"), McpError, "no such thing");
-  assertEquals(textOf(await client.callTool("own")), "own");
   assertEquals(takeFaults().map(({ error }) => Object(error).message), ["secret", "secret"]);
 });
 

@@ -38,6 +38,8 @@ import { type Prompt, prompts } from "./prompt.ts";
 import {
   callList,
   listSources,
+  type PageMembers,
+  readListMs,
   readPage,
   readStart,
   type Source,
@@ -84,6 +86,12 @@ export interface ToolProviderOptions<S extends Services = NoServices> {
     server: ServerHandle | undefined,
   ) => readonly Tool[] | ToolPage | Promise<readonly Tool[] | ToolPage>;
   /**
+   * Milliseconds after which a list that also has tools of others goes without those of this provider. Such a list also
+   * goes without them if `list` throws an error that is not an `McpError`. Clients may then not cache the list, and are
+   * notified when the provider is back. By default, the list waits for the provider.
+   */
+  readonly listMs?: number;
+  /**
    * Finds the tool of a name for the caller. Decides about calls, whatever `list` returns. Returns `undefined` if there
    * is no such tool. Called before the call starts, so it cannot send requests to the client.
    */
@@ -95,11 +103,9 @@ export interface ToolProviderOptions<S extends Services = NoServices> {
 }
 
 /** A page of the tools of a provider. */
-export interface ToolPage {
+export interface ToolPage extends PageMembers {
   /** At most 1,000 tools. */
   readonly tools: readonly Tool[];
-  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
-  readonly nextCursor?: string;
 }
 
 /** Options of a provider of prompts. Only `find` is required. */
@@ -127,11 +133,9 @@ export interface PromptProviderOptions<S extends Services = NoServices>
 }
 
 /** A page of the prompts of a provider. */
-export interface PromptPage {
+export interface PromptPage extends PageMembers {
   /** At most 1,000 prompts. */
   readonly prompts: readonly Prompt[];
-  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
-  readonly nextCursor?: string;
 }
 
 interface Kind {
@@ -156,6 +160,7 @@ const OPTIONS: KnownOptions<keyof ToolProviderOptions> = {
     allow: "function",
     start: "function",
     list: "function",
+    listMs: true,
     find: "function",
   },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow", get: "find", run: "find" },
@@ -242,6 +247,7 @@ interface Definition {
   readonly key: string;
   readonly allow?: BoundAllow;
   readonly mapError?: MapError;
+  readonly listMs?: number;
   /** Text with which all names begin, such as `notes_` in the group `notes`. */
   readonly prefix: string;
   readonly list?: (call: Call, ctx: undefined, cursor: string | undefined) => unknown;
@@ -283,6 +289,7 @@ function makeProvider(given: Form, kind: Kind, base?: string): Handler {
     key,
     allow,
     mapError,
+    listMs: readListMs(given.listMs, `make ${place}`),
     prefix: name.slice(0, name.length - own.length),
     list: listPage && (services?.share(listPage) ?? listPage),
     find: services?.share(findHandler) ?? findHandler,
@@ -344,6 +351,7 @@ class ServedProvider implements Source {
   readonly key: string;
   readonly mapError?: MapError;
   readonly allow?: Allow;
+  readonly listMs?: number;
   readonly #parts: Parts;
   readonly #definition: Definition;
   /** The functions that have returned an entry that is JSON. Most providers list the same handlers each time. */
@@ -353,9 +361,10 @@ class ServedProvider implements Source {
   readonly #changed = new WeakMap<Handler, Handler>();
 
   constructor(definition: Definition, parts: Parts) {
-    const { key, mapError, bare } = definition;
+    const { key, mapError, bare, listMs } = definition;
     this.key = key;
     this.mapError = mapError;
+    this.listMs = listMs;
     const handler = bare();
     this.allow = parts.rule?.([handler])?.get(handler)?.allow ?? handler.allow;
     this.#parts = parts;
@@ -404,7 +413,7 @@ class ServedProvider implements Source {
     const start = readStart(given);
     const use = { source: this, start, size };
     const listed = await callList(call, use, () => list(call, undefined, start.own));
-    const { items, nextCursor } = readPage(listed, { list: name, start, size, place });
+    const { items, nextCursor, given: page } = readPage(listed, { list: name, start, size, place });
     const refuse = (state: string) => new TypeError(`Cannot list the ${name} of ${place}: ${state}`);
     if (items.length > MAX_PAGE) {
       throw refuse(`list returned a page of ${items.length} ${name}; return at most ${MAX_PAGE}, and a nextCursor`);
@@ -429,7 +438,7 @@ class ServedProvider implements Source {
       }
     }
     if (problems.length) this.#report(problems, call);
-    return { items: entries, nextCursor: nextCursor === undefined ? undefined : `${count} ${nextCursor}` };
+    return { items: entries, given: page, nextCursor: nextCursor === undefined ? undefined : `${count} ${nextCursor}` };
   }
 
   /** Returns an entry for the caller. Adds its name to `names`. Returns `undefined` if the caller does not see it. */

@@ -5,6 +5,7 @@
  */
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { quote } from "../../core/protocol/errors.ts";
+import { withHints } from "../../core/protocol/cache_hints.ts";
 import { isObject, withoutReserved } from "../../core/protocol/jsonrpc.ts";
 import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
 import type { Typed } from "../../core/typed.ts";
@@ -42,7 +43,7 @@ import { fromListed } from "./listed.ts";
 import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
-import { callList, readPage, readStart } from "./source_list.ts";
+import { callList, readListMs, readPage, readStart } from "./source_list.ts";
 import {
   type Definition,
   refuseVariables,
@@ -169,6 +170,11 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     server: ServerHandle | undefined,
   ) => ResourcePage | Promise<ResourcePage>;
   /**
+   * Milliseconds after which a list that also has resources of others goes without those of this provider. By default, the
+   * list waits for the provider.
+   */
+  readonly listMs?: number;
+  /**
    * Starts the provider with its server, with the first request or by `server.ready()`. Can announce changes with
    * `server.listChanged("resources")` and `server.resourceUpdated(uri)`. Can return a function that is called when the
    * server closes or the provider is removed. `list` and `read` wait until the provider has started, and get the same
@@ -249,7 +255,7 @@ const FROM_URI = "use resource() with a uri";
 
 const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   names: /* @__PURE__ */ Object.assign(
-    { scheme: true, list: "function", start: "function" } as const,
+    { scheme: true, list: "function", listMs: true, start: "function" } as const,
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
@@ -501,6 +507,7 @@ interface Form<Input>
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
+  readonly listMs?: number;
   readonly list?: (
     first: never,
     ctx: Context<never>,
@@ -538,13 +545,13 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
       const run = () => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx);
       const listed = await callList(call, { source: form, start, size }, run);
-      const { items, nextCursor } = readPage(listed, { list: "resources", start, size, place: quote(key) });
+      const page = readPage(listed, { list: "resources", start, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
       // The cast is safe, because `checkEntries` leaves out all other values.
-      const given = items as readonly ResourceEntry[];
+      const given = page.items as readonly ResourceEntry[];
       const entries = checkEntries(call, given, { method: "resources/list", source: `of ${quote(key)}` });
-      return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
+      return { ...page, items: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })) };
     });
   const invoke = async (
     call: Call,
@@ -558,10 +565,12 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     // The cast is safe, because the `match` function of these options returned `matched`.
     const returns = (ctx: Context<never>) => call.startHandler(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
-    const isForeign = !!listed && isObject(value);
-    const contents = await toContents(value, { uri, mimeType, isForeign }, sending);
+    const full = isObject(value) && Array.isArray(value.contents) ? value : undefined;
+    const contents = await toContents(value, { uri, mimeType, isForeign: !!listed && isObject(value) }, sending);
     if (!contents) throw toAbsent(uri, call);
-    return isForeign && isObject(value._meta) ? withoutReserved({ contents, _meta: value._meta }) : { contents };
+    if (!full) return { contents };
+    const { _meta } = full;
+    return withHints(isObject(_meta) ? withoutReserved({ contents, _meta }) : { contents }, full);
   };
   const definition: Definition = {
     ...toMatcher(template, isTemplate, !!listed),
@@ -590,6 +599,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
       _meta,
     })),
     list: listPage && (services?.share(listPage) ?? listPage),
+    listMs: readListMs(form.listMs, `make resource ${quote(key)}`),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };

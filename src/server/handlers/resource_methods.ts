@@ -27,17 +27,15 @@ import { createList } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { type Callable, runChecked } from "./callable.ts";
-import { listSources, type Source } from "./source_list.ts";
+import { listSources, type PageMembers, type Source, type SourcePage } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
 
 /** A page of resources. */
-export interface ResourcePage {
+export interface ResourcePage extends PageMembers {
   /** The resources of the page. Return at most a few hundred. */
   readonly resources: readonly ResourceEntry[];
-  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
-  readonly nextCursor?: string;
 }
 
 export interface Definition extends Callable {
@@ -56,7 +54,9 @@ export interface Definition extends Callable {
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
   /** Lists one page of about `size` resources. */
-  readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<ResourcePage>;
+  readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<SourcePage>;
+  /** Milliseconds after which a list of several sources goes without this one. */
+  readonly listMs?: number;
 }
 
 /** Refuses variables that do not match their schema, because such a resource does not exist. */
@@ -192,13 +192,10 @@ function toFound(definition: Definition, matched: unknown): Found {
 
 /** Lists fixed resources first, and then the resources of templates and providers. */
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
-  const sources = all.flatMap(({ key, id = key, allow, list, mapError }) => {
+  const sources = all.flatMap(({ key, id = key, allow, list, listMs, mapError }) => {
     if (!list) return [];
-    const listPage: Source["list"] = async (call, { cursor, size }) => {
-      const { resources, nextCursor } = await list(call, undefined, cursor, size);
-      return { items: resources, nextCursor };
-    };
-    return { key: id, subject: key, allow, mapError, list: listPage };
+    const listPage: Source["list"] = (call, { cursor, size }) => list(call, undefined, cursor, size);
+    return { key: id, subject: key, allow, mapError, listMs, list: listPage };
   });
   return listSources("resources", { fixed, sources }, core);
 }

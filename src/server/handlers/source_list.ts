@@ -4,14 +4,32 @@
  * @see specification/2026-07-28/server/utilities/pagination
  */
 import { toFrozen } from "../../core/kit/frozen.ts";
-import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { withHints } from "../../core/protocol/cache_hints.ts";
+import { isMcpError } from "../../core/protocol/errors.ts";
+import { isObject, type Params, type Result, withoutReserved } from "../../core/protocol/jsonrpc.ts";
 import { show } from "../../core/known_options.ts";
 import type { Call } from "../call/call.ts";
-import type { Allow } from "../call/context.ts";
+import type { Allow, ListName } from "../call/context.ts";
+import type { Meta } from "../../core/protocol/types.ts";
 import { isAllowed, type Method, toMethod } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import { attempt } from "./attempt.ts";
+
+/**
+ * What a page says about itself. The result for clients never has a longer lifetime or more callers than the server's
+ * own options allow.
+ */
+export interface PageMembers {
+  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
+  readonly nextCursor?: string;
+  /** Milliseconds for which clients may cache the list. Defaults to the server's `ttlMs`. */
+  readonly ttlMs?: number;
+  /** Whether callers may share the list. A list with a provider is always private. */
+  readonly cacheScope?: "public" | "private";
+  /** Metadata for programs. */
+  readonly _meta?: Meta;
+}
 
 export interface SourceRange {
   /** Cursor of the source. `undefined` for its first page. */
@@ -27,6 +45,8 @@ export interface SourcePage {
   readonly items: readonly unknown[];
   /** Cursor of the next page. `undefined` for the last page. */
   readonly nextCursor?: string;
+  /** The page that the author's function has returned, whose other members narrow or complete the server's page. */
+  readonly given?: Params;
 }
 
 export interface Source {
@@ -35,6 +55,8 @@ export interface Source {
   readonly subject?: string;
   readonly allow?: Allow;
   readonly mapError?: MapError;
+  /** Milliseconds after which a list with other sources goes without this one. Without this option, it waits. */
+  readonly listMs?: number;
   list(call: Call, range: SourceRange): Promise<SourcePage>;
 }
 
@@ -54,6 +76,8 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   // Bind the cursors to the caller, because the lists of sources may depend on the caller.
   const cursors = new Cursors(core, name, true);
   const listFixed = createList(name, fixed, core, true);
+  const isOnly = sources.length + Math.min(fixed.length, 1) === 1;
+  const outages = new Outages(name, core);
 
   async function run(call: Call): Promise<Result> {
     const place = await cursors.read(call);
@@ -74,25 +98,91 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
     if (from < 0) throw cursors.refuse(call);
     let cursor = rest.length ? rest.join("\n") : undefined;
     let items = first;
+    let head: Result = {};
     for (const source of sources.slice(from)) {
       const { key, subject = key, allow, mapError } = source;
       if (!await isAllowed(allow, call, core)) continue;
       const toPage = async (own = "") => {
         const nextCursor = await cursors.write(`\n${key}${own}`, call);
-        return { [name]: items, nextCursor };
+        return { ...head, [name]: items, nextCursor };
       };
       if (items.length >= size) return await toPage();
       const range: SourceRange = { cursor, size, before: items };
-      const page = await attempt({ core, call, subject, mapError }, () => source.list(call, range));
+      const page = isOnly
+        ? await attempt({ core, call, subject, mapError }, () => source.list(call, range))
+        : await outages.list(source, call, range);
+      head = page ? withMembers(head, page.given) : withHints(head, { ttlMs: 0 });
+      if (!page) {
+        cursor = undefined;
+        continue;
+      }
       // Middleware may otherwise change objects that the author's function returns to every caller.
       items = items.concat(core.hasMiddleware ? toFrozen(page.items) : page.items);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       cursor = undefined;
     }
-    return { [name]: items };
+    return { ...head, [name]: items };
   }
 
   return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
+}
+
+/** Reads the option `listMs`. `action` completes the error message "Cannot …". */
+export function readListMs(listMs: number | undefined, action: string): number | undefined {
+  if (listMs === undefined || listMs > 0) return listMs;
+  throw new TypeError(`Cannot ${action}: listMs is ${show(listMs)}; it must be a number of milliseconds above 0`);
+}
+
+/** Adds what a page says about itself to the result: its metadata, and how long it may be cached. */
+function withMembers({ _meta: before, ...head }: Result, { _meta, ...hints }: Params = {}): Result {
+  const own = withoutReserved({ _meta: isObject(_meta) ? _meta : undefined })._meta;
+  const meta = isObject(before) || own ? { _meta: { ...own, ...Object(before) } } : {};
+  return withHints({ ...head, ...meta }, hints);
+}
+
+/** The sources of one list that have failed. A list of several sources goes without them. */
+class Outages {
+  readonly #name: string;
+  readonly #core: FeatureParts;
+
+  constructor(name: string, core: FeatureParts) {
+    this.#name = name;
+    this.#core = core;
+  }
+
+  /**
+   * Returns `undefined` if the source fails or is too slow, after reporting the first failure. Announces a change of the
+   * list when the source is back. Throws what is meant for the client.
+   */
+  async list(source: Source, call: Call, range: SourceRange): Promise<SourcePage | undefined> {
+    const { key, subject = key, listMs } = source;
+    // Bound: the number of sources.
+    const failing = this.#core.state.slot(Outages, () => new Set<string>());
+    const id = `${this.#name} ${key}`;
+    try {
+      const listing = source.list(call, range);
+      const page = await (listMs === undefined ? listing : this.#limit(listing, listMs));
+      if (failing.delete(id)) call.server.listChanged(toListName(this.#name));
+      return page;
+    } catch (error) {
+      if (call.ended || isMcpError(error)) throw error;
+      if (failing.has(id)) return;
+      failing.add(id);
+      this.#core.report(error, { method: call.method, subject });
+    }
+  }
+
+  async #limit<T>(listing: Promise<T>, listMs: number): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const error = new DOMException(`Cannot list ${this.#name}: it took longer than ${listMs} ms (listMs)`, "TimeoutError");
+    const stop = this.#core.ticker.start(() => late.reject(error), listMs);
+    listing.catch(() => {});
+    return await Promise.race([listing, late.promise]).finally(stop);
+  }
+}
+
+function toListName(name: string): ListName {
+  return name === "tools" || name === "prompts" ? name : "resources";
 }
 
 export interface PageStart {
@@ -156,16 +246,17 @@ export interface PageOptions {
 export function readPage(
   listed: unknown,
   { list, start, size, place }: PageOptions,
-): { readonly items: readonly unknown[]; readonly nextCursor?: string } {
+): SourcePage {
   const refuse = (state: string) => new TypeError(`Cannot list the ${list} of ${place}: ${state}`);
   if (Array.isArray(listed)) return cut(listed, start, size);
-  const { [list]: items, nextCursor }: Readonly<Record<string, unknown>> = Object(listed);
+  const given: Params = Object(listed);
+  const { [list]: items, nextCursor } = given;
   if (!Array.isArray(items)) {
     throw refuse(`list returned neither an array of ${list} nor a page; return { ${list}, nextCursor }`);
   }
   // Without a next page, many databases return `null`.
-  if (nextCursor === undefined || nextCursor === null) return { items };
-  if (typeof nextCursor === "string") return { items, nextCursor: `0 ${nextCursor}` };
+  if (nextCursor === undefined || nextCursor === null) return { items, given };
+  if (typeof nextCursor === "string") return { items, given, nextCursor: `0 ${nextCursor}` };
   throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
 }
 

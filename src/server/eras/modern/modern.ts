@@ -18,6 +18,7 @@ import {
   type Result,
   toFailure,
 } from "../../../core/protocol/jsonrpc.ts";
+import { narrowHints } from "../../../core/protocol/cache_hints.ts";
 import { isScopeError } from "../../call/scopes.ts";
 import type { Call } from "../../call/call.ts";
 import type { Engine, Era } from "../../engine/era.ts";
@@ -128,10 +129,11 @@ class ModernEra implements Era, Dialect {
   }
 
   // Insert the common fields into the JSON text, because copying each result would cost more.
-  stamp({ call, runner: { cache } }: Found, result: Result, text: string): string {
+  stamp({ call, runner }: Found, result: Result, text: string): string {
     const { link: { principal } } = call;
     let hints = "";
-    if (cache) {
+    if (runner.cache) {
+      const cache = narrowHints(runner.cache, result);
       // Results that depend on answers must not be cached, because answers are not part of the cache key.
       const isKept = isPlain(call);
       const isPublic = cache.scope === "public" || cache.scope === "anonymous" && !principal;

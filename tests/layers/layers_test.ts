@@ -816,3 +816,34 @@ Deno.test("two layers of a server with the same name, place and start are refuse
 Deno.test("onlyMethods does not take a layer, which says its methods itself", () => {
   assertThrows(() => onlyMethods(["tools/call"], noting([], "a", ["around"]) as never), TypeError, sentence("methods"));
 });
+
+behaviour("the steps of a layer see the entry of their handler as lists show it", async (connect) => {
+  const seen: unknown[] = [];
+  const look = layer(() => ({
+    name: "look",
+    limit: ({ entry }) => void seen.push(entry),
+    enter: ({ entry }, next) => (seen.push(entry), next()),
+  }));
+  const use = [look];
+  const add = tool({ name: "add", description: "Adds", input: z.object({ a: z.number() }), use, run: () => "" });
+  const handlers = [
+    add,
+    group("notes", [tool({ name: "list", title: "List", run: () => "" })], { use }),
+    prompt({ name: "ask", description: "Asks", use, run: () => "" }),
+    resource({ uri: "note://1", name: "one", use, read: () => "" }),
+    resource({ uri: "note://{id}", name: "any", use, read: () => "" }),
+  ];
+  const { client } = await connect({ handlers, publishSchema: (schema) => ({ ...schema, "x-published": true }) });
+  const [tools, prompts] = [await client.listTools(), await client.listPrompts()];
+  const [resources, templates] = [await client.listResources(), await client.listResourceTemplates()];
+  const check = async (run: () => Promise<unknown>, entry: unknown) => {
+    await run();
+    const plain = JSON.parse(JSON.stringify(seen.splice(0)));
+    assertEquals(plain, [entry, entry]);
+  };
+  await check(() => client.callTool("add", { a: 1 }), tools.find(({ name }) => name === "add"));
+  await check(() => client.callTool("notes_list"), tools.find(({ name }) => name === "notes_list"));
+  await check(() => client.getPrompt("ask"), prompts[0]);
+  await check(() => client.readResource("note://1"), resources[0]);
+  await check(() => client.readResource("note://2"), templates[0]);
+});

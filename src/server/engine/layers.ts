@@ -8,6 +8,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../../core/protocol/types.ts";
 import type { Allow, Context } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../../core/protocol/listed.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { Requirement } from "../call/question.ts";
@@ -222,6 +223,11 @@ export interface LayerCall<out State = unknown> {
   readonly hasAllScopes: boolean;
   /** Path of the server's endpoint. `undefined` for an endpoint without a path. */
   readonly path?: string;
+  /**
+   * The entry of the tool, prompt, resource or resource template in this server's lists, with its description and schemas.
+   * Frozen. `undefined` for other handlers.
+   */
+  readonly entry?: ListedTool | ListedPrompt | ListedResource | ListedTemplate;
   /** The handler that makes the call, such as with `ctx.callTool`. `undefined` for a call of the client. */
   readonly outer?: HandlerCall;
   /** Whether the server makes the call, such as for a task that it takes over from another instance. */

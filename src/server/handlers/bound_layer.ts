@@ -9,7 +9,7 @@ import { toCall } from "../call/find_call.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { Life } from "../engine/extension.ts";
 import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../engine/layers.ts";
-import type { Handler } from "../visibility/feature.ts";
+import type { Handler, ShownEntry } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { createLife, toWatcher } from "./watcher.ts";
 
@@ -20,6 +20,8 @@ export interface Bound {
   readonly steps: AnySteps;
   /** Kind and name of the handler, for the observer. For a completion, of its prompt or template. */
   readonly place: string;
+  /** The entry of the handler in lists. */
+  readonly shown?: ShownEntry;
 }
 
 export type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
@@ -113,6 +115,11 @@ export class StepCall implements LayerCall<never> {
 
   get path(): string | undefined {
     return this.#parts.call.host.endpoint;
+  }
+
+  get entry(): LayerCall["entry"] {
+    const { call, bound: { shown } } = this.#parts;
+    return shown?.wire?.(toCore(call)) as LayerCall["entry"]; // The cast is safe, because lists contain the same object.
   }
 
   get outer(): LayerCall["outer"] {

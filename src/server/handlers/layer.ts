@@ -12,7 +12,7 @@ import { ADDED, CALL, INTERNALS } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
 import type { NoServices } from "../call/service.ts";
-import type { GroupedOptions, Handler, HandlerLayers } from "../visibility/feature.ts";
+import type { GroupedOptions, Handler, HandlerLayers, ShownEntry } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
@@ -150,14 +150,15 @@ type Run = (input: never, ctx: Context<never>) => unknown;
 
 function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
   const handler = toHandlerInfo(about);
-  const items = (options.use ?? []).map((item, at) =>
+  const shown: ShownEntry = {};
+  const items = (options.use ?? []).map((item, at): Middleware | Bound =>
     // The cast is safe, because the items of `use` that are not layers are middleware.
-    isLayer(item) ? bind(item, handler, at) : item as Middleware
+    isLayer(item) ? { ...bind(item, handler, at), shown } : item as Middleware
   );
   const layers = items.filter((item) => typeof item !== "function");
   const runs = layers.filter((bound): bound is With<"run"> => !!bound.steps.run)
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
-  const applied = { handler, items, layers, runs };
+  const applied = { handler, items, layers, runs, shown };
   const changed: LayeredOptions = handler.kind === "server"
     ? applyToServer(options, applied)
     // The cast is safe, because each of these options is an option of a kind of handler.
@@ -210,7 +211,7 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
 }
 
 function applyToHandler(options: Options, applied: Layered): Options {
-  const { handler, items, layers, runs } = applied;
+  const { handler, items, layers, runs, shown } = applied;
   const { run, [ADDED]: change = (added: Handler) => added } = options;
   const { key: place } = handler;
   const use = items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside));
@@ -228,6 +229,7 @@ function applyToHandler(options: Options, applied: Layered): Options {
     _meta: toMeta(options, place, layers),
     layers: {
       ...describeLayers(options, applied),
+      shown,
       also: [
         ...layers.flatMap(({ layer, steps }) => [
           ...(steps.handlers ?? []).map(change).flatMap(withAlso),

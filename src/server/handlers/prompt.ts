@@ -23,8 +23,7 @@ import {
   type Feature,
   type Handler,
   type ListedParts,
-  type Remake,
-} from "../visibility/feature.ts";
+  type Remake, showToLayers } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { LISTED, withInternals } from "../../core/internals.ts";
@@ -321,10 +320,10 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    wire: wireOnce(() => {
+    wire: showToLayers(layers, wireOnce(() => {
       const listed = inputs.length ? inputs : undefined;
       return { ...members, name, title, description, arguments: listed, icons, _meta };
-    }),
+    })),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }

@@ -28,7 +28,7 @@ import {
 import { compose } from "../call/middleware.ts";
 import { type UseItem, withLayers } from "../engine/layers.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import { bindAllow, type Handler, type ListedParts, type Remake } from "../visibility/feature.ts";
+import { bindAllow, type Handler, type ListedParts, type Remake, showToLayers } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { withoutUnsafeIcons } from "../engine/icons.ts";
@@ -586,7 +586,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
-    wire: wireOnce(() => ({
+    wire: showToLayers(layers, wireOnce(() => ({
       ...listed?.members,
       [isTemplate ? "uriTemplate" : "uri"]: key,
       name,
@@ -597,7 +597,7 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
       icons,
       annotations,
       _meta,
-    })),
+    }))),
     list: listPage && (services?.share(listPage) ?? listPage),
     listMs: readListMs(form.listMs, `make resource ${quote(key)}`),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),

@@ -33,8 +33,7 @@ import {
   type GroupedOptions,
   type Handler,
   type ListedParts,
-  type Remake,
-} from "../visibility/feature.ts";
+  type Remake, showToLayers } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
@@ -445,7 +444,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes,
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    wire: wireOnce(({ publishSchema }) => ({
+    wire: showToLayers(layers, wireOnce(({ publishSchema }) => ({
       ...given[LISTED]?.members,
       name,
       title,
@@ -455,7 +454,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       annotations: hints,
       icons,
       _meta: _meta ?? undefined,
-    })),
+    }))),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
     invoke: compose(use, layers?.keyed?.(injected, services) ?? injected),
   };

@@ -150,6 +150,8 @@ export interface HandlerLayers {
   /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
   readonly also: readonly Handler[];
+  /** The entry of the handler in lists, for the steps. Set when the handler has been defined. */
+  readonly shown: ShownEntry;
   /** Set if a layer has the step `onInput` or `onOutput`. */
   readonly guards?: HandlerGuards;
   /** Returns warnings for `mcp check`. */
@@ -165,6 +167,19 @@ export interface HandlerLayers {
   /** Puts the steps around the runner of the completion of a prompt or template. */
   readonly completion?: Apply;
 }
+
+export interface ShownEntry {
+  wire?: Wire;
+}
+
+/** Makes the entry of a handler known to its layers. */
+export function showToLayers(layers: HandlerLayers | undefined, wire: Wire): Wire {
+  if (layers) layers.shown.wire = wire;
+  return wire;
+}
+
+/** Returns the entry of a handler in the form that clients receive. */
+export type Wire = (core: Pick<FeatureParts, "publishSchema">) => object;
 
 export type Apply = <R extends Runner>(runner: R) => R;
 

@@ -9,7 +9,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import { show } from "../../core/known_options.ts";
 import type { FeatureParts } from "./feature_parts.ts";
-import { isAllowed, type Runner } from "./feature.ts";
+import { isAllowed, type Runner, type Wire } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 
 export interface Entry {
@@ -21,8 +21,6 @@ export interface Entry {
   /** Returns the entry for one caller, or `undefined` if the caller may not see the entry. */
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
 }
-
-type Wire = (core: Pick<FeatureParts, "publishSchema">) => object;
 
 /**
  * Returns a function that creates an entry on first use, and then returns the same frozen object, because all callers get

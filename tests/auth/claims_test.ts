@@ -36,7 +36,7 @@ for (const [name, claims] of Object.entries(forms)) {
     const faults: unknown[] = [];
     const observer = { auth: (event: typeof events[0]) => void events.push(event), fault: faults.push.bind(faults) };
     // The cast gives each schema the type of `roles`.
-    const server = protect([issuer], { oauth: { claims: claims as typeof roles }, server: { observer } });
+    await using server = protect([issuer], { oauth: { claims: claims as typeof roles }, server: { observer } });
     const call = async (claims: Record<string, unknown>) => await callWith(server, await issuer.sign({ claims }));
     const { status, principal } = await call({ roles: ["admin"], team: "red" });
     assertEquals([status, principal.claims.roles, principal.subject], [200, ["admin"], "ada"]);
@@ -49,7 +49,6 @@ for (const [name, claims] of Object.entries(forms)) {
       assertMatch(String(detail), /roles/);
     }
     assertEquals(faults, []);
-    await server.close();
   });
 }
 
@@ -60,11 +59,10 @@ Deno.test("handlers receive the output of the claims schema, without claims that
     born: z.string().transform((text) => text.length).optional(),
   });
   // `protect` has no type parameter for the schema, so the cast hides the schema's type.
-  const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
+  await using server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
   const { principal } = await callWith(server, await issuer.sign({ claims: { born: "abc", secret: "x", scope: "a" } }));
   assertEquals(principal.claims, { roles: [], born: 3 });
   assertEquals([principal.scopes, principal.clientId], [["a"], "app"]);
-  await server.close();
 });
 
 Deno.test("a claims schema that throws or does not return an object is reported as a fault", async () => {
@@ -79,9 +77,8 @@ Deno.test("a claims schema that throws or does not return an object is reported 
     z.object({}).transform(() => ({ roles: new Map() })),
   ];
   for (const claims of schemas) {
-    const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
+    await using server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
     assertEquals((await callWith(server, await issuer.sign())).status, 500);
-    await server.close();
   }
   for (const claims of ["roles", 1, null]) {
     const wrong = { ...base, claims } as unknown as typeof base; // The cast passes claims that the types forbid.
@@ -93,7 +90,7 @@ Deno.test("claims of opaque tokens are checked too, and the reason for a refusal
   await using issuer = await TestIssuer.start();
   let asked = 0;
   const details: unknown[] = [];
-  const server = protect([issuer], {
+  await using server = protect([issuer], {
     oauth: {
       claims: roles as unknown as undefined,
       introspection: (token) => {
@@ -108,7 +105,6 @@ Deno.test("claims of opaque tokens are checked too, and the reason for a refusal
   assertEquals(asked, 2);
   assertEquals(details[0], undefined);
   for (const detail of details.slice(1)) assertStringIncludes(String(detail), "roles");
-  await server.close();
 });
 
 Deno.test("requirePrincipal returns claims with the output type of the schema", () => {
@@ -196,13 +192,12 @@ Deno.test("claims are not transformed twice, even if the token is used after its
   const show = tool({ name: "show", run: (_, ctx) => ({ level: requirePrincipal(ctx, auth).claims.level }) });
   const clock = fakeClock();
   await clock.advance(Date.now() - clock.date());
-  const server = protect([issuer], { handlers: [show], server: { auth, clock } });
+  await using server = protect([issuer], { handlers: [show], server: { auth, clock } });
   const exp = Math.floor(clock.date() / 1000) + 10;
   const token = await issuer.sign({ claims: { level: "7", exp } });
   assertEquals((await callWith(server, token, { name: "show" })).principal, { level: 7 });
   await clock.advance(30_000);
   assertEquals((await callWith(server, token, { name: "show" })).principal, { level: 7 });
-  await server.close();
 });
 
 for (const era of ["modern", "legacy"] as const) {
@@ -217,7 +212,7 @@ for (const era of ["modern", "legacy"] as const) {
       allow: (ctx) => findPrincipal(ctx, auth)?.claims.roles.includes("admin") === true,
       run: () => "Wiped.",
     });
-    const server = protect([issuer], { handlers: [wipe], server: { auth: [auth, keys] } });
+    await using server = protect([issuer], { handlers: [wipe], server: { auth: [auth, keys] } });
     const names = async (headers: Record<string, string>) => {
       await using client = await connectTest(server, { era, transport: "http", headers });
       return (await client.listTools()).map(({ name }) => name).sort();
@@ -229,6 +224,5 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(await names(await bearer("reader")), ["whoami"]);
     assertEquals(await names({ "x-api-key": key }), ["whoami"]);
     assert((await callWith(server, await issuer.sign({ claims: { roles: ["owner"] } }))).status === 401);
-    await server.close();
   });
 }

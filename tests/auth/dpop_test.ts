@@ -9,6 +9,7 @@ import { type IssuerKey, makeKey, RESOURCE, TestIssuer } from "../support/issuer
 import { toRequest } from "../support/requests.ts";
 import { type Called, callWith, METADATA, protect } from "../support/protected.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 const ALGORITHMS = ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
 const algs = ALGORITHMS.join(" ");
@@ -209,7 +210,7 @@ Deno.test("MUST accept a proof only once, even if two concurrent requests contai
 
 Deno.test("MUST accept a proof at only one of several instances that share a store", async () => {
   await using issuer = await TestIssuer.start();
-  const store = memoryStore();
+  const store = closeAtEnd(memoryStore());
   const secret = "0123456789abcdef0123456789abcdef";
   await using one = open([issuer], { server: { store, secret } });
   await using other = open([issuer], { server: { store, secret } });
@@ -219,7 +220,6 @@ Deno.test("MUST accept a proof at only one of several instances that share a sto
   assertEquals((await callBound(one, token, proof)).status, 200);
   assertEquals((await callBound(other, token, proof)).status, 401);
   assertEquals((await callBound(other, token, await prove(key, token))).status, 200);
-  await store.close();
 });
 
 Deno.test("a caller who sends many proofs invalidates only their own old proofs, and no used proof becomes valid again", async () => {

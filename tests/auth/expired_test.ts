@@ -1,12 +1,13 @@
 // A subscription ends when the caller's credentials expire, and the client can subscribe again with new credentials.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Observer, tool } from "../../mod.ts";
+import { type Observer, tool } from "../../mod.ts";
 import type { SubscriptionEvent } from "../../src/observe/observe.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { openPort } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const hello = tool({ name: "hello", run: () => "" });
 
@@ -23,7 +24,7 @@ function start(options: { readonly expiresInMs?: number } = {}) {
   const auth = expiresInMs === undefined ? undefined : {
     authenticate: (_: unknown, { now }: { readonly now: number }) => ({ id: "ada", expiresAt: now + expiresInMs }),
   };
-  const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [hello], clock, observer });
+  const server = openServer({ auth, handlers: [hello], clock, observer });
   return { server, clock, ended, opened, calls };
 }
 
@@ -37,7 +38,6 @@ Deno.test("a subscription ends without a result when the caller's credentials ex
   assert(messages[0].includes("notifications/subscriptions/acknowledged"));
   assertEquals(ended.map(({ why }) => why), ["expired"]);
   assertEquals(calls, [["cancelled", "expired"]]);
-  await server.close();
 });
 
 Deno.test("the client subscribes again after a subscription ended because the credentials expired", async () => {
@@ -56,7 +56,6 @@ Deno.test("the client subscribes again after a subscription ended because the cr
     break;
   }
   await subscription.close();
-  await server.close();
 });
 
 Deno.test("on a connection that stays open, the server states which subscription has ended because credentials expired", async () => {
@@ -70,5 +69,4 @@ Deno.test("on a connection that stays open, the server states which subscription
   assertEquals(await subscription.ended, undefined);
   const [, { method, params }] = client.received;
   assertEquals([method, params.reason], ["notifications/cancelled", "expired"]);
-  await server.close();
 });

@@ -2,7 +2,7 @@
 // whose token was accepted within the last hour, do not wait.
 import { assert, assertEquals } from "@std/assert";
 import type { Authentication } from "../../mod.ts";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { basicAuth, customAuth, refuseRequest, type VerifyUser } from "../../src/auth/auth.ts";
 import { type Claims, oauth } from "../../src/auth/oauth/oauth.ts";
 import type { BoundOptions } from "../../src/server/capacity/limits.ts";
@@ -11,6 +11,7 @@ import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply, toRequest } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const RESOURCE = "https://mcp.example.com/mcp";
 const [HERE, ELSEWHERE] = ["203.0.113.1", "203.0.113.2"];
@@ -28,9 +29,7 @@ interface Sent {
 
 function start(auth: Authentication | readonly Authentication[], bounds: BoundOptions["auth"] = {}) {
   const clock = fakeClock();
-  const server = createServer({
-    name: "x",
-    version: "1.0.0",
+  const server = openServer({
     auth,
     handlers: [tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) })],
     limits: testLimits({ auth: bounds }),
@@ -98,7 +97,7 @@ async function spend({ ask }: Started, count = 60): Promise<void> {
 Deno.test("a token that was accepted within the last hour does not wait for unknown tokens of the same address", async () => {
   const { auth, asked } = introspecting();
   const started = start(auth);
-  const { server, clock, ask } = started;
+  const { clock, ask } = started;
   assertEquals((await ask(bearer("valid-1"))).status, 200);
   await clock.advance(3_540_000);
   await spend(started);
@@ -108,7 +107,6 @@ Deno.test("a token that was accepted within the last hour does not wait for unkn
   await clock.advance(3_590_000);
   await spend(started);
   assertEquals((await ask(bearer("valid-1"))).status, 200, "one hour from the last time that the token was accepted");
-  await server.close();
 });
 
 Deno.test("a token that was accepted long ago, or was revoked since, is an unknown token", async () => {
@@ -127,7 +125,6 @@ Deno.test("a token that was accepted long ago, or was revoked since, is an unkno
   await revoked.clock.advance(31_000);
   for (let at = 0; at < 59; at++) assertEquals((await revoked.ask(bearer(`junk-${at}`))).status, 401);
   assertEquals((await revoked.ask(bearer("valid"))).status, 401, "the 60th failure");
-  await revoked.server.close();
 
   const started = start(auth);
   assertEquals((await started.ask(bearer("valid-old"))).status, 200);
@@ -139,13 +136,12 @@ Deno.test("a token that was accepted long ago, or was revoked since, is an unkno
   release("junk-held-1");
   await turn(3);
   assertEquals([held.status, old.status], [401, 200]);
-  await started.server.close();
 });
 
 Deno.test("over the budget, the server introspects one unknown token of an address at a time", async () => {
   const { auth, asked, release } = introspecting();
   const started = start(auth);
-  const { server, clock, ask, hold } = started;
+  const { clock, ask, hold } = started;
   await spend(started);
   await clock.advance(1000);
   const first = await hold(bearer("junk-held-1"));
@@ -165,13 +161,12 @@ Deno.test("over the budget, the server introspects one unknown token of an addre
   assertEquals([one.status, two.status], [undefined, 200], "after a minute the budget is full again");
   release("junk-held-5");
   await one.done;
-  await server.close();
 });
 
 Deno.test("an unknown token waits at most 5 seconds, and only a limited number of requests per address wait", async () => {
   const { auth, asked, release } = introspecting();
   const started = start(auth, { delayedPerPeer: 3 });
-  const { server, clock, ask, hold } = started;
+  const { clock, ask, hold } = started;
   await spend(started);
   const held = await hold(bearer("junk-held-1"));
   const waiting = [await hold(bearer("valid-1")), await hold(bearer("wrong")), await hold(bearer("valid-2"))];
@@ -187,7 +182,6 @@ Deno.test("an unknown token waits at most 5 seconds, and only a limited number o
   await held.done;
   assertEquals(asked.slice(60), ["junk-held-1"], "a refused request causes no introspection");
   assertEquals((await ask(bearer("valid-3"))).status, 200, "the turn does not stay with a request that was refused");
-  await server.close();
 });
 
 Deno.test("a request that waits does not count as an authentication in progress", async () => {
@@ -209,7 +203,7 @@ Deno.test("a request that waits does not count as an authentication in progress"
 
 Deno.test("tokens that are being introspected count towards the budget, and valid tokens do not stay counted", async () => {
   const { auth, asked, release } = introspecting();
-  const { server, hold } = start(auth);
+  const { hold } = start(auth);
   const all = Array.from({ length: 64 }, (_, at) => `valid-held-${at}`);
   const sent = [];
   for (const token of all) sent.push(await hold(bearer(token)));
@@ -221,13 +215,12 @@ Deno.test("tokens that are being introspected count towards the budget, and vali
   for (const token of all) release(token);
   await Promise.all(sent.map(({ done }) => done));
   assertEquals([...new Set(sent.map(({ status }) => status))], [200]);
-  await server.close();
 });
 
 Deno.test("an introspection that ignores its signal keeps its turn for at most 10 seconds", async () => {
   const { auth, release } = introspecting();
   const started = start(auth);
-  const { server, clock, hold } = started;
+  const { clock, hold } = started;
   await spend(started);
   const hanging = await hold(bearer("valid-held-1"));
   await clock.advance(9000);
@@ -236,7 +229,6 @@ Deno.test("an introspection that ignores its signal keeps its turn for at most 1
   await clock.advance(1000);
   assertEquals([hanging.status, next.status], [503, 200]);
   release("valid-held-1");
-  await server.close();
 });
 
 for (const kind of ["a table", "a synchronous function", "an asynchronous function"] as const) {
@@ -247,7 +239,7 @@ for (const kind of ["a table", "a synchronous function", "an asynchronous functi
     "an asynchronous function": async (...given: Parameters<VerifyUser>) => await verify(...given),
   };
   Deno.test(`a client that guesses passwords waits, but the user does not wait at another address (${kind})`, async () => {
-    const { server, clock, send, ask, hold } = start(basicAuth({ users: users[kind] }));
+    const { clock, send, ask, hold } = start(basicAuth({ users: users[kind] }));
     for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", `wrong ${at}`))).status, 401);
     const guesses = Array.from({ length: 3000 }, (_, at) => send(basic("ada", `guess ${at}`)));
     await turn(5);
@@ -267,7 +259,6 @@ for (const kind of ["a table", "a synchronous function", "an asynchronous functi
     assertEquals(toShort(own), [200, "basic:ada"]);
     await clock.advance(60_000);
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
-    await server.close();
   });
 }
 
@@ -283,14 +274,13 @@ Deno.test("3,000 concurrent guesses cause at most ten checks of passwords before
     await end.promise;
     return undefined;
   };
-  const { server, clock, send } = start(basicAuth({ users }));
+  const { clock, send } = start(basicAuth({ users }));
   const guesses = Array.from({ length: 3000 }, (_, at) => send(basic("ada", `guess ${at}`)));
   await turn(5);
   assertEquals(checked.length, 10);
   end.resolve();
   await advanceUntil(clock, 1000, Promise.all(guesses.map(({ done }) => done)));
   assert(checked.length <= 15, `${checked.length}`);
-  await server.close();
 });
 
 Deno.test("hostile: another spelling of a name that a database may ignore is not another budget", async () => {
@@ -306,7 +296,7 @@ Deno.test("hostile: another spelling of a name that a database may ignore is not
     "a\u200bda",
     "\uff41\uff44\uff41",
   ];
-  const { server, clock, ask, hold } = start(basicAuth({ users: () => undefined }));
+  const { clock, ask, hold } = start(basicAuth({ users: () => undefined }));
   for (const name of names) assertEquals((await ask(basic(name, "x"))).status, 401, name);
   for (const name of ["Ada", "ada  ", "\u00c5da"]) {
     const guess = await hold(basic(name, "x"));
@@ -315,7 +305,6 @@ Deno.test("hostile: another spelling of a name that a database may ignore is not
     assertEquals(guess.status, 401, name);
   }
   assertEquals((await ask(basic("adam", "x"))).status, 401);
-  await server.close();
 });
 
 /** Spellings that the users function of a test treats as one name. No two of them have the same Unicode normalization. */
@@ -355,11 +344,10 @@ for (const isAsync of [false, true]) {
     assertEquals(own.status, undefined, "a user who was not here in the last hour waits");
     await clock.advance(1000);
     assertEquals(toShort(own), [200, "basic:ada"]);
-    await server.close();
   });
 
   Deno.test(`a user who was here within the last hour does not wait for the passwords of other names (${kind})`, async () => {
-    const { server, clock, ask, hold } = startCounting();
+    const { clock, ask, hold } = startCounting();
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
     await clock.advance(3_000_000);
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
@@ -374,22 +362,20 @@ for (const isAsync of [false, true]) {
     await clock.advance(3_700_000);
     for (let at = 0; at < 60; at++) assertEquals((await ask(basic(`user ${at}`, "x"))).status, 401);
     assertEquals((await hold(basic("ada", "right ada"))).status, undefined, "the last time was over an hour ago");
-    await server.close();
   });
 
   Deno.test(`one user's old password does not make the other users of an address wait (${kind})`, async () => {
-    const { server, clock, ask, hold } = startCounting();
+    const { clock, ask, hold } = startCounting();
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
     for (let s = 0; s < 90; s++) {
       await hold(basic("eve", "old"));
       assertEquals((await ask(basic("ada", "right ada"))).status, 200);
       await clock.advance(1000);
     }
-    await server.close();
   });
 
   Deno.test(`a request that waits for two budgets does not count as an authentication in progress (${kind})`, async () => {
-    const { server, clock, ask, hold } = startCounting({ running: 4, runningPerPeer: 1 });
+    const { clock, ask, hold } = startCounting({ running: 4, runningPerPeer: 1 });
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
     for (let at = 0; at < 10; at++) assertEquals((await ask(basic("eve", "x"))).status, 401);
     for (let at = 0; at < 50; at++) assertEquals((await ask(basic(`user ${at}`, "x"))).status, 401);
@@ -399,7 +385,6 @@ for (const isAsync of [false, true]) {
     assertEquals((await ask(basic("ada", "right ada"))).status, 200);
     await clock.advance(1000);
     assertEquals(toShort(waiting), [200, "basic:eve"]);
-    await server.close();
   });
 }
 
@@ -409,7 +394,6 @@ Deno.test("hostile: the /64 networks of one IPv6 /56 network share a budget", as
   for (let at = 0; at < 10; at++) assertEquals((await guessing.ask(basic("ada", `${at}`), neighbor(at))).status, 401);
   assertEquals((await guessing.hold(basic("ada", "right ada"), neighbor(255))).status, undefined);
   assertEquals((await guessing.ask(basic("ada", "right ada"), "2001:db8:0:1300::1")).status, 200);
-  await guessing.server.close();
 
   const { auth, release } = introspecting();
   const flooding = start(auth);
@@ -420,7 +404,6 @@ Deno.test("hostile: the /64 networks of one IPv6 /56 network share a budget", as
   assertEquals((await flooding.ask(bearer("valid-1"), "2001:db8:0:1300::1")).status, 200);
   release("junk-held-1");
   await Promise.all([held.done, waiting.done]);
-  await flooding.server.close();
 });
 
 Deno.test("an error of the users function counts as a wrong password, and a refusal because of load does not", async () => {
@@ -433,10 +416,9 @@ Deno.test("an error of the users function counts as a wrong password, and a refu
   assertEquals((await throwing.hold(basic("ada", "x"))).status, undefined);
   await throwing.server.close();
   for (const [status, isCounted] of [[401, true], [403, true], [429, false], [503, false]] as const) {
-    const { server, ask, hold } = start(basicAuth({ users: () => refuseRequest(status) as never }));
+    const { ask, hold } = start(basicAuth({ users: () => refuseRequest(status) as never }));
     for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", "x"))).status, status);
     assertEquals((await hold(basic("ada", "x"))).status, isCounted ? undefined : status);
-    await server.close();
   }
 });
 
@@ -447,7 +429,7 @@ Deno.test("an error of the users function also counts in a request that has wait
     await end.promise;
     return {};
   };
-  const { server, ask, send, hold, clock } = start(basicAuth({ users }));
+  const { ask, send, hold, clock } = start(basicAuth({ users }));
   // Valid checks that are in progress use up the budget, and then stop counting.
   const valid = Array.from({ length: 10 }, (_, at) => send(basic("ada", `right ${at}`)));
   await turn(5);
@@ -458,7 +440,6 @@ Deno.test("an error of the users function also counts in a request that has wait
   await Promise.all(valid.map(({ done }) => done));
   for (let at = 0; at < 9; at++) assertEquals((await ask(basic("ada", "wrong"))).status, 500);
   assertEquals((await hold(basic("ada", "wrong"))).status, undefined);
-  await server.close();
 });
 
 Deno.test("the recheck of a caller with an open stream does not wait for guesses from the same address", async () => {
@@ -496,7 +477,6 @@ Deno.test("the recheck of a caller with an open stream does not wait for guesses
   assertEquals(isOpen, true);
   await reader.cancel();
   await reading;
-  await server.close();
 });
 
 /** A users function that does not return until it is released. Passwords that begin with `right` are right. */
@@ -536,7 +516,6 @@ Deno.test("parallel requests with the same password share one check, and none of
     release();
     await Promise.all(others.map(({ done }) => done));
     assertEquals([...new Set(others.map((each) => each.status))], [200]);
-    await server.close();
   }
 });
 
@@ -557,12 +536,11 @@ Deno.test("checks in progress are not failures: requests that wait for them star
   release();
   await Promise.all(all.map(({ done }) => done));
   assertEquals([...new Set(all.map(({ status }) => status))], [200]);
-  await server.close();
 });
 
 Deno.test("the refusal says whether credentials were wrong or are being checked", async () => {
   const { users, release } = holding();
-  const { server, clock, send, hold } = start(basicAuth({ users }), { delayedPerPeer: 2 });
+  const { clock, send, hold } = start(basicAuth({ users }), { delayedPerPeer: 2 });
   const ask = async (password: string) => {
     const sent = await hold(basic("ada", password));
     release();
@@ -597,7 +575,6 @@ Deno.test("the refusal says whether credentials were wrong or are being checked"
   await clock.advance(1000);
   release();
   await Promise.all(waiting.map(({ done }) => done));
-  await server.close();
 });
 
 Deno.test("an accepted password is remembered for 5 seconds, for one address and one URL", async () => {
@@ -609,9 +586,7 @@ Deno.test("an accepted password is remembered for 5 seconds, for one address and
     },
   });
   const clock = fakeClock();
-  await using server = createServer({
-    name: "x",
-    version: "1.0.0",
+  const server = openServer({
     auth,
     path: "/:tenant/mcp",
     hosts: ["one.example", "two.example"],
@@ -681,7 +656,7 @@ for (const kind of ["basicAuth", "introspection"] as const) {
         return signal.aborted ? undefined : { aud: RESOURCE, sub: "ada" };
       },
     });
-    const { server, clock, hold } = start(auth);
+    const { clock, hold } = start(auth);
     const credentials = kind === "basicAuth" ? basic("ada", "right") : bearer("opaque");
     const first = await hold(credentials);
     await clock.advance(6000);
@@ -698,18 +673,16 @@ for (const kind of ["basicAuth", "introspection"] as const) {
     await clock.advance(10_000);
     assertEquals([lost.status, signals.map(({ aborted }) => aborted)], [503, [false, false, true]]);
     release();
-    await server.close();
   });
 }
 
 Deno.test("callers whose address is unknown do not share a budget", async () => {
   const { auth } = introspecting();
-  const { server, ask } = start([auth, basicAuth({ users: { ada: "right" } })]);
+  const { ask } = start([auth, basicAuth({ users: { ada: "right" } })]);
   for (let at = 0; at < 70; at++) {
     assertEquals((await ask(basic("ada", "x"), "")).status, 401);
     assertEquals((await ask(bearer(`junk-${at}`), "")).status, 401);
   }
-  await server.close();
 });
 
 Deno.test("a budget works in a list of schemes, and behind your own function", async () => {

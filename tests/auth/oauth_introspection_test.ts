@@ -1,10 +1,16 @@
 // Opaque tokens: how the server checks introspection responses, and how long the server caches the result.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { IntrospectionOptions } from "../../src/auth/oauth/oauth.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { type IntrospectionOptions, oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, protect, toInvalid } from "../support/protected.ts";
 import { sentence } from "../support/messages.ts";
+import { sendJson } from "../../src/auth/oauth/http.ts";
+import { tool } from "../../mod.ts";
+import { toRequest } from "../support/requests.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
+import { openServer } from "../support/servers.ts";
 
 const introspection = { clientId: "notes server", clientSecret: "p:ss%w+rd" };
 
@@ -46,9 +52,8 @@ Deno.test("an opaque token authenticates the subject in the introspection respon
   );
   assertEquals(asked.length, 2);
   await server.close();
-  const closed = protect([issuer]);
+  await using closed = protect([issuer]);
   assertEquals((await callWith(closed, "opaque-1")).challenge, toInvalid(sentence("JWT")));
-  await closed.close();
 });
 
 Deno.test("MUST refuse an opaque token that was not issued for this server, or is not an access token", async () => {
@@ -66,11 +71,10 @@ Deno.test("MUST refuse an opaque token that was not issued for this server, or i
     [{ sub: undefined, client_id: undefined }, "sub", "client_id"],
   ];
   know(issuer, new Map(cases.map(([found], index) => [`t${index}`, found])));
-  const server = protect([issuer], { oauth: { introspection } });
+  await using server = protect([issuer], { oauth: { introspection } });
   for (const [index, [, ...names]] of cases.entries()) {
     assertEquals((await callWith(server, `t${index}`)).challenge, toInvalid(sentence(...names)));
   }
-  await server.close();
 });
 
 Deno.test("an introspection response is cached for only 30 seconds, because tokens can be revoked", async () => {
@@ -78,7 +82,7 @@ Deno.test("an introspection response is cached for only 30 seconds, because toke
   await using issuer = await TestIssuer.start();
   const tokens = new Map([["opaque", {}]]);
   const asked = know(issuer, tokens);
-  const server = protect([issuer], { oauth: { introspection }, server: { clock } });
+  await using server = protect([issuer], { oauth: { introspection }, server: { clock } });
   const statuses = await Promise.all([1, 2, 3].map(async () => (await callWith(server, "opaque")).status));
   assertEquals([statuses, asked.length], [[200, 200, 200], 1]);
   await clock.advance(29_999);
@@ -90,7 +94,6 @@ Deno.test("an introspection response is cached for only 30 seconds, because toke
   assertEquals([(await callWith(server, "opaque")).status, asked.length], [401, 2]);
   await clock.advance(30_000);
   assertEquals([(await callWith(server, "opaque")).status, asked.length], [200, 3]);
-  await server.close();
 });
 
 Deno.test("a failed introspection request is reported as a fault, and the caller does not receive the reason", async () => {
@@ -106,19 +109,17 @@ Deno.test("a failed introspection request is reported as a fault, and the caller
     issuer.overrides.set("/introspect", respond);
     const faults: string[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(String(error)) };
-    const server = protect([issuer], { oauth: { introspection }, server: { observer } });
+    await using server = protect([issuer], { oauth: { introspection }, server: { observer } });
     const { status, message } = await callWith(server, `opaque${index}`);
     assertEquals([status, message], [503, sentence()]);
     assertEquals(faults.length, 1);
     assertStringIncludes(faults[0], sentence(issuer.name));
     assert(!faults[0].includes("opaque"), faults[0]);
     issuer.overrides.delete("/introspect");
-    await server.close();
   }
   issuer.metadata = { introspection_endpoint: "http://example.com/introspect" };
-  const server = protect([issuer], { oauth: { introspection } });
+  await using server = protect([issuer], { oauth: { introspection } });
   assertEquals((await callWith(server, "opaque")).status, 503);
-  await server.close();
 });
 
 Deno.test("the server authenticates to the issuer with a secret in the header, a secret in the body or a private key", async () => {
@@ -132,9 +133,8 @@ Deno.test("the server authenticates to the issuer with a secret in the header, a
     { clientId: "notes", privateKey: privateJwk, endpoint: `${issuer.origin}/introspect` },
   ];
   for (const introspection of clients) {
-    const server = protect([issuer], { oauth: { introspection } });
+    await using server = protect([issuer], { oauth: { introspection } });
     assertEquals((await callWith(server, "opaque")).status, 200);
-    await server.close();
   }
   const [body, byKey, byJwk] = asked.map(({ form, authorization }) => ({ ...Object.fromEntries(form), authorization }));
   assertEquals<object>(body, {
@@ -165,19 +165,17 @@ Deno.test("the introspection option can be a function that returns the claims of
   assertEquals((await callWith(server, "known")).principal.id, `oauth:["${two.name}","eve"]`);
   assertEquals((await callWith(server, "other")).status, 401);
   await server.close();
-  const only = protect([one], { oauth: { introspection: () => Promise.resolve({ aud: RESOURCE, sub: "eve" }) } });
+  await using only = protect([one], { oauth: { introspection: () => Promise.resolve({ aud: RESOURCE, sub: "eve" }) } });
   assertEquals((await callWith(only, "known")).principal.id, `oauth:["${one.name}","eve"]`);
-  await only.close();
 });
 
 Deno.test("hostile: handlers do not see a jti claim that contains the opaque token itself", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["canary-5f2b", { jti: "canary-5f2b", ext: { of: ["x-canary-5f2b"] }, username: "ada" }]]));
-  const server = protect([issuer], { oauth: { introspection } });
+  await using server = protect([issuer], { oauth: { introspection } });
   const { principal } = await callWith(server, "canary-5f2b");
   assertEquals(principal.claims.username, "ada");
   assert(!JSON.stringify(principal).includes("canary"));
-  await server.close();
 });
 
 Deno.test("an introspection function authenticates no caller if it returns an inactive token or an invalid value", async () => {
@@ -199,18 +197,56 @@ Deno.test("an introspection function authenticates no caller if it returns an in
       [{ ...valid, nonce: "n" }, 401],
     ] as const
   ) {
-    const server = protect([issuer], { oauth: { introspection: () => found as unknown as typeof valid } });
+    await using server = protect([issuer], { oauth: { introspection: () => found as unknown as typeof valid } });
     assertEquals((await callWith(server, "opaque")).status, status, JSON.stringify(found));
-    await server.close();
   }
 });
 
 Deno.test("handlers see a claim whose text happens to contain a short opaque token", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["a", { scope: "read", username: "ada", jti: "a", groups: ["team-a"] }]]));
-  const server = protect([issuer], { oauth: { introspection } });
+  await using server = protect([issuer], { oauth: { introspection } });
   const { principal } = await callWith(server, "a");
   assertEquals([principal.scopes, principal.claims.username, principal.claims.groups], [["read"], "ada", ["team-a"]]);
   assertEquals([principal.claims.jti, principal.claims.client_id], [undefined, "app"]);
-  await server.close();
+});
+
+// Functions in options that never settle and ignore their signal do not block requests.
+
+const resource = "http://localhost/mcp";
+
+Deno.test("a token is checked again after its first check has timed out", async () => {
+  let asked = 0;
+  const hang = new Promise<never>(() => {});
+  const auth = oauth({
+    resource,
+    issuers: ["https://login.example.com"],
+    introspection: () => asked++ ? { active: true, aud: resource, sub: "ada" } : hang,
+  });
+  const limits = testLimits({ auth: { timeoutMs: 50 } });
+  const handlers = [tool({ name: "hi", run: () => "Hi" })];
+  const clock = fakeClock();
+  const server = openServer({ auth, limits, handlers, observer: { fault() {} }, clock });
+  const ask = async () => {
+    const request = new Request(toRequest("tools/list"));
+    request.headers.set("authorization", "Bearer opaque");
+    const response = await server.fetch(request);
+    await response.body?.cancel();
+    return response.status;
+  };
+  const first = ask();
+  await until(() => asked === 1, "the first check");
+  const statuses = [await advanceUntil(clock, 50, first), await ask()];
+  assertEquals([statuses, asked], [[503, 200], 2]);
+});
+
+Deno.test("a request to an authorization server times out even if the custom fetch never settles", async () => {
+  const never = new Promise<never>(() => {});
+  const hanging = new ReadableStream<Uint8Array>();
+  for (const send of [() => never, () => Promise.resolve(new Response(hanging))]) {
+    const stop = new AbortController();
+    turn(5).then(() => stop.abort(new Error("it took too long")));
+    const outcome = () => sendJson(send, "https://login.example.com/", { signal: stop.signal });
+    await assertRejects(outcome, Error, "it took too long");
+  }
 });

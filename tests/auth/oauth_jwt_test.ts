@@ -1,7 +1,7 @@
 // JWT access tokens: which tokens the server accepts, and the reasons for refusals.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { NO_PATH_PARAMS } from "../../src/server/engine/auth.ts";
 import type { ServerHandle } from "../../src/extensions/extension.ts";
@@ -11,12 +11,13 @@ import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issue
 import { until } from "../support/behaviour.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const now = () => Math.floor(Date.now() / 1000);
 
 Deno.test("MUST validate tokens: a token that a trusted issuer issued for this server authenticates its subject", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const exp = now() + 600;
   const claims = { scope: "a b", exp, tenant: "red" };
   const { status, principal } = await callWith(server, await issuer.sign({ claims }));
@@ -26,7 +27,6 @@ Deno.test("MUST validate tokens: a token that a trusted issuer issued for this s
   assertEquals([principal.issuer, principal.subject, principal.clientId], [issuer.name, "ada", "app"]);
   assertEquals([principal.scopes, principal.expiresAt], [["a", "b"], exp * 1000]);
   assertEquals([principal.claims.tenant, principal.claims.iss], ["red", issuer.name]);
-  await server.close();
 });
 
 Deno.test("tokens are accepted with every signature algorithm that uses a public key", async () => {
@@ -75,7 +75,7 @@ const refusals: readonly (readonly [name: string, parts: TokenParts, ...claims: 
 for (const [name, parts, ...named] of refusals) {
   Deno.test(`MUST respond with 401 to an invalid token: ${name}`, async () => {
     await using issuer = await TestIssuer.start();
-    const server = protect([issuer]);
+    await using server = protect([issuer]);
     // jose refuses to sign a header with unknown critical extensions, so replace the header of the signed token.
     const { crit, ...header } = parts.header ?? {};
     let token = await issuer.sign({ ...parts, header });
@@ -86,13 +86,12 @@ for (const [name, parts, ...named] of refusals) {
     const { status, challenge, message } = await callWith(server, token);
     assertEquals([status, challenge], [401, toInvalid(sentence(...named))]);
     assertEquals(message, sentence(...named));
-    await server.close();
   });
 }
 
 Deno.test("aud can be a list, and can have scheme and host in upper case", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer], { oauth: { audience: ["api://notes", "https://Old.example.com"] } });
+  await using server = protect([issuer], { oauth: { audience: ["api://notes", "https://Old.example.com"] } });
   const accepted = [
     ["x", RESOURCE],
     "HTTPS://MCP.EXAMPLE.COM/mcp",
@@ -113,7 +112,6 @@ Deno.test("aud can be a list, and can have scheme and host in upper case", async
   ) {
     assertEquals((await callWith(server, await issuer.sign({ claims: { aud } }))).status, 401, aud);
   }
-  await server.close();
 });
 
 Deno.test("with the type option, the server refuses tokens of any other type", async () => {
@@ -141,7 +139,7 @@ Deno.test("with the type option, the server refuses tokens of any other type", a
 
 Deno.test("hostile: a token is refused if it has no signature, or is signed with the public key as a shared secret", async () => {
   await using issuer = await TestIssuer.start({ alg: "RS256" });
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const claims = { iss: issuer.name, aud: RESOURCE, sub: "ada", exp: now() + 600 };
   const unsigned = new UnsecuredJWT(claims).encode();
   const [key] = issuer.keys;
@@ -172,18 +170,16 @@ Deno.test("hostile: a token is refused if it has no signature, or is signed with
   assertEquals((await callWith(server, `${header}.${forged}.${signature}`)).status, 401);
   assertThrows(() => oauth({ resource: RESOURCE, issuers: [issuer.name], algorithms: ["HS256"] }), TypeError, "HS256");
   assertThrows(() => oauth({ resource: RESOURCE, issuers: [issuer.name], algorithms: ["none"] }), TypeError, "none");
-  await server.close();
 });
 
 Deno.test("hostile: a token that is signed with a symmetric key from the key set is refused", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const k = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
   issuer.keys = [{ kty: "oct", k, kid: "1", alg: "HS256" }];
   const token = await new SignJWT({ iss: issuer.name, aud: RESOURCE, sub: "ada", exp: now() + 600 })
     .setProtectedHeader({ alg: "HS256", kid: "1" }).sign(new TextEncoder().encode(atob(k)));
   assertEquals((await callWith(server, token)).status, 401);
-  await server.close();
 });
 
 Deno.test("hostile: keys inside a token, or at a URL in a token, are never used", async () => {
@@ -196,7 +192,7 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
       return Promise.resolve(Response.json({ keys: [own.jwk] }));
     },
   });
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const url = `http://${evil.host}/jwks`;
   const [{ kid }] = issuer.keys;
   for (
@@ -208,25 +204,23 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
     assertEquals((await callWith(server, await issuer.sign({ header: { jku: url } }))).status, 200);
   }
   assertEquals(fetched, 0);
-  await server.close();
 });
 
 Deno.test("hostile: a token that names one issuer but is signed by another issuer is refused", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
-  const server = protect([one, two]);
+  await using server = protect([one, two]);
   assertEquals((await callWith(server, await one.sign())).status, 200);
   assertEquals((await callWith(server, await two.sign())).status, 200);
   assertEquals((await callWith(server, await two.sign({ claims: { iss: one.name } }))).status, 401);
   const [{ kid }] = one.keys;
   assertEquals((await callWith(server, await two.sign({ claims: { iss: one.name }, header: { kid } }))).status, 401);
-  await server.close();
 });
 
 Deno.test("the same subject at two issuers gets two principal ids, and no subject can imitate another caller's id", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
-  const server = protect([one, two]);
+  await using server = protect([one, two]);
   const ids = new Set<string>();
   for (const issuer of [one, two]) {
     for (const sub of ["ada", 'ada"', "ada\\", `"],["ada`]) {
@@ -234,12 +228,11 @@ Deno.test("the same subject at two issuers gets two principal ids, and no subjec
     }
   }
   assertEquals(ids.size, 8);
-  await server.close();
 });
 
 Deno.test("the principal has no subject if a client requested the token for itself", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const of = async (claims: Record<string, unknown>) =>
     (await callWith(server, await issuer.sign({ claims }))).principal;
   const own = await of({ sub: "app" });
@@ -251,7 +244,6 @@ Deno.test("the principal has no subject if a client requested the token for itse
     undefined,
   );
   assertEquals((await of({ sub: "eve", client_id: undefined, azp: "web" })).clientId, "web");
-  await server.close();
 });
 
 Deno.test("scopes are read from the claim scope or scp, and a token without both claims has no scopes", async () => {
@@ -291,7 +283,7 @@ Deno.test("scopes are read from the claim scope or scp, and a token without both
 Deno.test("if readScopes returns undefined, the token grants no scopes, and the first refused call is reported as a fault", async () => {
   await using issuer = await TestIssuer.start();
   const faults: string[] = [];
-  const server = protect([issuer], {
+  await using server = protect([issuer], {
     oauth: { readScopes: ({ permissions }) => permissions as string[] },
     handlers: [tool({ name: "write", scopes: ["notes:write"], run: () => "" })],
     server: { observer: { fault: ({ error }) => void faults.push(String(error)) } },
@@ -301,7 +293,6 @@ Deno.test("if readScopes returns undefined, the token grants no scopes, and the 
   await until(() => faults.length > 0, "the fault");
   assertEquals(faults.length, 1);
   assertStringIncludes(faults[0], sentence("notes:write", "allScopes"));
-  await server.close();
 });
 
 Deno.test("expiry times are compared with the server's clock and the tolerance skewMs", async () => {
@@ -332,11 +323,7 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
   const principals = new Set<unknown>();
   const auth = oauth({ resource: RESOURCE, issuers: [issuer.name] });
   let handle: ServerHandle | undefined;
-  await using server = createServer({
-    name: "s",
-    version: "1.0.0",
-    auth: { ...auth, start: (server) => auth.start?.(handle = server) },
-  });
+  const server = openServer({ auth: { ...auth, start: (server) => auth.start?.(handle = server) } });
   await server.ready();
   const token = await issuer.sign({ claims: { exp: Math.floor(clock.date() / 1000) + 30 } });
   const request = new Request(RESOURCE, { method: "POST", headers: { authorization: `Bearer ${token}` } });
@@ -360,7 +347,7 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
 
 Deno.test("hostile: a huge token or a text that is not a token causes no request to the issuer", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const huge = await issuer.sign({ claims: { fill: "x".repeat(16_000) } });
   assertEquals((await callWith(server, huge)).challenge, toInvalid(sentence(16384)));
   const header = btoa('{"alg":"ES256"}').replace(/=/g, "");
@@ -372,12 +359,11 @@ Deno.test("hostile: a huge token or a text that is not a token causes no request
   assertEquals(issuer.paths, []);
   const large = await issuer.sign({ claims: { groups: "x".repeat(8000) } });
   assertEquals((await callWith(server, large)).status, 200, "large tokens of real issuers are accepted");
-  await server.close();
 });
 
 Deno.test("the challenge for a request without a token has no error parameter", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const open = `Bearer resource_metadata="${METADATA}"`;
   for (const authorization of ["Basic YTpi", "Bearer", "bearer  ", "DPoPx", "Bearerx"]) {
     const { status, challenge } = await callWith(server, undefined, { headers: { authorization } });
@@ -386,12 +372,11 @@ Deno.test("the challenge for a request without a token has no error parameter", 
   assertEquals((await callWith(server, undefined)).challenge, open);
   const token = await issuer.sign();
   assertEquals((await callWith(server, undefined, { headers: { authorization: `bEaReR  ${token}` } })).status, 200);
-  await server.close();
 });
 
 Deno.test("MUST refuse an ID token, even if its audience is the resource", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const marks = [{ nonce: "n-1" }, { at_hash: "x" }, { c_hash: "x" }, { typ: "ID" }, { nonce: null }];
   for (const claims of [...marks, { at_hash: "x", typ: "Bearer" }]) {
     const { status, challenge } = await callWith(server, await issuer.sign({ claims, header: { typ: "JWT" } }));
@@ -404,5 +389,4 @@ Deno.test("MUST refuse an ID token, even if its audience is the resource", async
   );
   const bearer = await issuer.sign({ claims: { nonce: "n", typ: "Bearer" }, header: { typ: "JWT" } });
   assertEquals((await callWith(server, bearer)).status, 200);
-  await server.close();
 });

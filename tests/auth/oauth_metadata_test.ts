@@ -1,6 +1,6 @@
 // The protected resource metadata, and the challenges that contain the URL of the metadata.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type Server } from "../../mod.ts";
+import type { Server } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
@@ -9,17 +9,18 @@ import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 const issuers = ["https://login.example.com", "https://login.example.com/tenants/b"];
 
 function start(options: Partial<OAuthOptions> = {}): Server {
   const auth = oauth({ resource: RESOURCE, issuers, scopes: ["notes:read", "notes:list"], ...options });
-  return createServer({ name: "notes", version: "1.0.0", auth });
+  return openServer({ auth });
 }
 
 Deno.test("MUST serve metadata with the issuers at the well-known URI of the path", async () => {
-  const server = start({ metadata: { resource_name: "Notes", resource: "https://evil.example.com" } });
+  await using server = start({ metadata: { resource_name: "Notes", resource: "https://evil.example.com" } });
   for (const { fetch } of [server, httpSse(server), ...canUpgrade ? [webSocket(server)] : []]) {
     const response = await fetch(new Request(METADATA));
     assertEquals([response.status, response.headers.get("content-type")], [200, "application/json"]);
@@ -34,7 +35,6 @@ Deno.test("MUST serve metadata with the issuers at the well-known URI of the pat
     });
   }
   assertEquals((await server.fetch(new Request(`http://localhost${WELL_KNOWN}`))).status, 404);
-  await server.close();
 });
 
 Deno.test("metadata is served at the well-known path before the server's path, and with rootMetadata also at the root", async () => {
@@ -57,7 +57,7 @@ Deno.test("metadata is served at the well-known path before the server's path, a
 });
 
 Deno.test("web pages of every origin can read the metadata, and methods other than GET, HEAD and OPTIONS get 405", async () => {
-  const server = start();
+  await using server = start();
   const ask = (method: string) =>
     server.fetch(
       new Request(METADATA, { method, headers: { origin: "https://page.example", host: "mcp.example.com" } }),
@@ -72,11 +72,10 @@ Deno.test("web pages of every origin can read the metadata, and methods other th
     assertEquals([response.status, response.headers.get("allow")], [405, "GET, HEAD, OPTIONS"]);
     assertEquals(response.headers.get("access-control-allow-origin"), "*");
   }
-  await server.close();
 });
 
 Deno.test("metadata and challenges contain the public URL, whatever host a proxy's request names", async () => {
-  const server = start();
+  await using server = start();
   await using port = await openPort(server);
   const headers = {
     "x-forwarded-host": "evil.example.com",
@@ -88,12 +87,11 @@ Deno.test("metadata and challenges contain the public URL, whatever host a proxy
   const refused = await fetch(`http://${port.host}/mcp`, { method: "POST", body: "{}", headers });
   await refused.body?.cancel();
   assertMatch(refused.headers.get("www-authenticate") ?? "", new RegExp(`resource_metadata="${METADATA}"`));
-  await server.close();
 });
 
 Deno.test("a router can serve the routes of oauth()", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
-  const server = createServer({ name: "notes", version: "1.0.0", auth });
+  const server = openServer({ auth });
   const app = (request: Request) => {
     const { pathname } = new URL(request.url);
     const route = auth.routes?.find(({ path }) => path === pathname);
@@ -103,11 +101,10 @@ Deno.test("a router can serve the routes of oauth()", async () => {
   assertEquals((await (await app(new Request(`http://localhost${WELL_KNOWN}/mcp`))).json()).resource, RESOURCE);
   assertEquals((await app(toRequest("tools/list"))).status, 401);
   assertEquals(await (await app(new Request("http://localhost/"))).text(), "the app");
-  await server.close();
 });
 
 Deno.test("MUST respond to a request without a token with 401, the metadata URL and the scopes option", async () => {
-  const server = start();
+  await using server = start();
   const wanted = `Bearer resource_metadata="${METADATA}", scope="notes:read notes:list"`;
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const requests = [
@@ -124,21 +121,19 @@ Deno.test("MUST respond to a request without a token with 401, the metadata URL 
     const { error, id } = await readReply(response);
     assertEquals([error.code, id], [-31401, undefined]);
   }
-  await server.close();
 });
 
 Deno.test("web pages of allowed origins can read the challenge", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
-  const server = createServer({ name: "notes", version: "1.0.0", auth, cors: { origins: ["https://app.example"] } });
+  const server = openServer({ auth, cors: { origins: ["https://app.example"] } });
   const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
   assertEquals(response.status, 401);
   assertMatch(response.headers.get("access-control-expose-headers") ?? "", /www-authenticate/i);
-  await server.close();
 });
 
 Deno.test("MUST NOT accept a token in the query: the response is 400 invalid_request", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const token = await issuer.sign();
   const wanted = `Bearer error="invalid_request", error_description="${sentence("Authorization")}", ` +
     `resource_metadata="${METADATA}"`;
@@ -153,12 +148,11 @@ Deno.test("MUST NOT accept a token in the query: the response is 400 invalid_req
   const fine = toRequest("tools/call", { name: "whoami" }, { authorization: `Bearer ${token}` });
   assertEquals((await server.fetch(new Request(`${fine.url}?x=access_token`, fine))).status, 200);
   assertEquals(issuer.keyFetches, 1);
-  await server.close();
 });
 
 Deno.test("MUST refuse a request with two tokens: the response is 400 invalid_request", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer]);
+  await using server = protect([issuer]);
   const token = await issuer.sign();
   const request = toRequest("tools/call", { name: "whoami" });
   request.headers.append("authorization", `Bearer ${token}`);
@@ -170,13 +164,12 @@ Deno.test("MUST refuse a request with two tokens: the response is 400 invalid_re
   await response.body?.cancel();
   assertEquals((await callWith(server, `${token}, Bearer x`)).status, 400);
   assertEquals((await callWith(server, `${token} Bearer x`)).status, 401);
-  await server.close();
 });
 
 Deno.test("hostile: no character in a token or in an option can end a quoted value of the challenge", async () => {
   await using issuer = await TestIssuer.start();
   const resource = 'https://mcp.example.com/m"cp\\%0d%0ax';
-  const server = protect([issuer], { oauth: { resource, audience: RESOURCE } });
+  await using server = protect([issuer], { oauth: { resource, audience: RESOURCE } });
   const evil = 'x", realm="evil';
   for (
     const token of [
@@ -196,13 +189,11 @@ Deno.test("hostile: no character in a token or in an option can end a quoted val
       /^Bearer error="[a-z_]+", error_description="[\w ;]+", resource_metadata="https:\/\/[^"\\ ]+\/m%22cp\/%0d%0ax"$/,
     );
   }
-  await server.close();
 });
 
 Deno.test("the challenge for an invalid token has the documented parameters", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer], { oauth: { scopes: ["a", "b"] } });
+  await using server = protect([issuer], { oauth: { scopes: ["a", "b"] } });
   const { challenge } = await callWith(server, await issuer.sign({ claims: { exp: 1 } }));
   assertEquals(challenge, `${toInvalid(sentence())}, scope="a b"`);
-  await server.close();
 });

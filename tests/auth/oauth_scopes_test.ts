@@ -31,7 +31,7 @@ const initialize = {
 
 Deno.test("a call that needs more scopes gets 403 with all required scopes, before a stream opens", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer], { handlers, oauth: { scopes: ["notes:read"] } });
+  await using server = protect([issuer], { handlers, oauth: { scopes: ["notes:read"] } });
   const authorization = `Bearer ${await issuer.sign({ claims: { scope: "notes:read" } })}`;
   const begun = await server.fetch(toLegacy("initialize", initialize, { authorization }));
   const session = { authorization, "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
@@ -66,14 +66,13 @@ Deno.test("a call that needs more scopes gets 403 with all required scopes, befo
       assert(text.includes('"result"'), text);
     }
   }
-  await server.close();
 });
 
 Deno.test("MUST grant access if a granted scope includes the required scope", async () => {
   await using issuer = await TestIssuer.start();
   const satisfies = (granted: readonly string[], needed: readonly string[]) =>
     needed.every((scope) => granted.includes(scope) || granted.includes(scope.split(":")[0]));
-  const server = protect([issuer], { handlers, oauth: { satisfies } });
+  await using server = protect([issuer], { handlers, oauth: { satisfies } });
   const statusOf = async (scope: string) => {
     const authorization = `Bearer ${await issuer.sign({ claims: { scope } })}`;
     const response = await server.fetch(toRequest("tools/call", { name: "write" }, { authorization }));
@@ -84,25 +83,23 @@ Deno.test("MUST grant access if a granted scope includes the required scope", as
   assertEquals(await statusOf("notes:write notes:read"), 200);
   assertEquals(await statusOf("notes:write"), 403);
   assertEquals(await statusOf("mail"), 403);
-  await server.close();
 });
 
 Deno.test("a caller's list contains handlers whose scopes the caller lacks but no hidden handlers, and is private to the caller", async () => {
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer], { handlers });
+  await using server = protect([issuer], { handlers });
   for (const [scope, names] of [["", ["whoami", "write"]], ["admin", ["whoami", "write", "secret"]]] as const) {
     const authorization = `Bearer ${await issuer.sign({ claims: { scope } })}`;
     const { result } = await readReply(await server.fetch(toRequest("tools/list", {}, { authorization })));
     assertEquals(result.tools.map(({ name }: { readonly name: string }) => name).sort(), [...names].sort());
     assertEquals(result.cacheScope, "private");
   }
-  await server.close();
 });
 
 Deno.test("a subscription and a stream end when their token expires", async () => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
   await using issuer = await TestIssuer.start();
-  const server = protect([issuer], { server: { clock } });
+  await using server = protect([issuer], { server: { clock } });
   const at = clock.date() / 1000;
   const authorization = `Bearer ${await issuer.sign({ claims: { exp: at + 20 } })}`;
   const listen = await server.fetch(
@@ -129,13 +126,12 @@ Deno.test("a subscription and a stream end when their token expires", async () =
   assertEquals((await server.fetch(toLegacy("ping", {}, { authorization, ...session }))).status, 401);
   const renewed = `Bearer ${await issuer.sign({ claims: { exp: at + 600 } })}`;
   assertEquals((await server.fetch(toLegacy("ping", {}, { authorization: renewed, ...session }))).status, 200);
-  await server.close();
 });
 
 Deno.test("MUST NOT use sessions for authentication: a token of another user cannot use a session or answer an elicitation", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
-  const server = protect([one, two], {
+  await using server = protect([one, two], {
     handlers: [tool({
       name: "sure",
       run: async (_, ctx) =>
@@ -161,5 +157,4 @@ Deno.test("MUST NOT use sessions for authentication: a token of another user can
     assertStringIncludes((await ask(token, answer)).error.message, sentence("requestState"));
   }
   assertEquals((await ask(own, answer)).result.content[0].text, "accept");
-  await server.close();
 });

@@ -1,7 +1,7 @@
 // A path with parameters: each concrete path is a separate protected resource.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, mount, type PathServerOptions, type Server, tool } from "../../mod.ts";
-import { elicitationLinks } from "../../src/auth/auth.ts";
+import { elicitationLinks, requirePrincipal } from "../../src/auth/auth.ts";
 import {
   type AccessToken,
   exchangeToken,
@@ -17,6 +17,8 @@ import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
+import { connect } from "../../src/client/client.ts";
 
 const ORIGIN = "https://api.example.com";
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
@@ -46,15 +48,7 @@ function start(issuers: readonly string[], options: Options = {}): Server {
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => toResource(String(tenant));
   const auth = oauth({ resource, issuers, ...options.oauth });
   const handlers = [whoami, wipe];
-  return createServer({
-    name: "t",
-    version: "1.0.0",
-    path,
-    auth,
-    handlers,
-    observer: { fault() {} },
-    ...options.server,
-  });
+  return openServer({ path, auth, handlers, observer: { fault() {} }, ...options.server });
 }
 
 /** Calls a tool on the path of a tenant, with a session in the legacy era and without a session in the modern era. */
@@ -86,7 +80,7 @@ async function call(
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`a token for one tenant is refused at another tenant, whether or not the token is cached (${era})`, async () => {
     await using issuer = await TestIssuer.start();
-    const server = start([issuer.name]);
+    await using server = start([issuer.name]);
     const [acme, bee, both] = [
       await issuer.sign({ claims: { aud: toResource("acme") } }),
       await issuer.sign({ claims: { aud: toResource("bee") } }),
@@ -109,12 +103,11 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals([other.status, other.challenge], [401, `${refused}resource_metadata="${toMetadata("bee")}"`]);
       assertEquals((await call(server, "cat", { token: both, era })).status, 401);
     }
-    await server.close();
   });
 
   Deno.test(`every challenge contains the metadata URL of the tenant (${era})`, async () => {
     await using issuer = await TestIssuer.start();
-    const server = start([issuer.name], { oauth: { scopes: ["read"] } });
+    await using server = start([issuer.name], { oauth: { scopes: ["read"] } });
     const named = (tenant: string) => `resource_metadata="${toMetadata(tenant)}"`;
     for (const tenant of ["acme", "bee"]) {
       const none = await call(server, tenant, { era });
@@ -129,22 +122,20 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(broken.status, 401);
       assert(broken.challenge?.includes(named(tenant)));
     }
-    await server.close();
   });
 }
 
 Deno.test("if concurrent requests send the same token to two tenants, the token is checked for each tenant", async () => {
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name]);
+  await using server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });
   const tenants = ["bee", "acme", "bee", "acme"];
   const responses = await Promise.all(tenants.map((tenant) => call(server, tenant, { token })));
   assertEquals(responses.map(({ status }) => status), [401, 200, 401, 200]);
-  await server.close();
 });
 
 Deno.test("challenges to GET requests and over other transports contain the metadata URL of the tenant", async () => {
-  const server = start(["https://login.example.com"]);
+  await using server = start(["https://login.example.com"]);
   const sockets = canUpgrade ? [webSocket(server, { path: "/tenants/:tenant/ws" })] : [];
   const streams = httpSse(server, { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" });
   const url = (last: string) => `http://localhost/tenants/acme/${last}`;
@@ -165,7 +156,6 @@ Deno.test("challenges to GET requests and over other transports contain the meta
   const query = await server.fetch(new Request(url("mcp?access_token=x"), toRequest("tools/list")));
   assertEquals(query.status, 400);
   assert(query.headers.get("www-authenticate")?.includes(toMetadata("acme")));
-  await server.close();
 });
 
 Deno.test("MUST serve the metadata of each tenant at the tenant's own well-known URI, without creating the tenant's handlers", async () => {
@@ -175,7 +165,7 @@ Deno.test("MUST serve the metadata of each tenant at the tenant's own well-known
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => toResource(String(tenant));
   const auth = oauth({ resource, issuers, scopes: ["read"], metadata: { resource_name: "Notes" } });
   const handlers = () => (made++, [whoami]);
-  const server = createServer({ name: "t", version: "1.0.0", path, pathSchema, auth, handlers });
+  const server = openServer({ path, pathSchema, auth, handlers });
   const ask = (tenant: string, init?: RequestInit) =>
     server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${tenant}/mcp`, init));
   for (const [spelling, tenant] of [["acme", "acme"], ["bee", "bee"], ["%61cme", "acme"], ["acme", "acme"]]) {
@@ -200,12 +190,11 @@ Deno.test("MUST serve the metadata of each tenant at the tenant's own well-known
     assertEquals((await server.fetch(new Request(`http://localhost${WELL_KNOWN}${wrong}`))).status, 404, wrong);
   }
   assertEquals(made, 0);
-  await server.close();
 });
 
 Deno.test("web pages of every origin can read the metadata of a tenant", async () => {
   for (const cors of [undefined, { origins: ["https://app.example"] }]) {
-    const server = start(["https://login.example.com"], { server: { cors } });
+    await using server = start(["https://login.example.com"], { server: { cors } });
     for (const host of ["api.example.com", "localhost"]) {
       const ask = (method: string, origin: string) => {
         const headers = { origin, host, "access-control-request-method": "GET" };
@@ -224,13 +213,12 @@ Deno.test("web pages of every origin can read the metadata of a tenant", async (
       const granted = (await ask("GET", "https://app.example")).headers.get("access-control-allow-origin");
       assertEquals(granted, cors ? "https://app.example" : "*");
     }
-    await server.close();
   }
 });
 
 Deno.test("a percent-encoded path belongs to the same resource as the decoded path", async () => {
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name]);
+  await using server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });
   for (const spelling of ["%61cme", "acme", "%61%63%6d%65"]) {
     assertMatch((await call(server, spelling, { token })).text, /ada of acme/);
@@ -238,7 +226,6 @@ Deno.test("a percent-encoded path belongs to the same resource as the decoded pa
   }
   // A path that is percent-encoded twice belongs to another tenant.
   assertEquals((await call(server, "%2561cme", { token })).status, 401);
-  await server.close();
 });
 
 Deno.test("the resource function receives converted parameters, and a path that the params schema refuses gets 404", async () => {
@@ -247,7 +234,7 @@ Deno.test("the resource function receives converted parameters, and a path that 
   const seen = new Set<unknown>();
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => (seen.add(tenant), toResource(String(tenant)));
   const auth = oauth({ resource, issuers: [issuer.name] });
-  const server = createServer({ name: "t", version: "1.0.0", path, pathSchema, auth, handlers: [whoami] });
+  const server = openServer({ path, pathSchema, auth, handlers: [whoami] });
   const token = await issuer.sign({ claims: { aud: toResource("107") } });
   assertMatch((await call(server, "7", { token })).text, /ada of 107/);
   assertEquals((await call(server, "107", { token })).status, 401);
@@ -256,12 +243,11 @@ Deno.test("the resource function receives converted parameters, and a path that 
     assertEquals((await call(server, tenant)).status, 404);
   }
   assertEquals([...seen], [107, 207]);
-  await server.close();
 });
 
 Deno.test("hostile: no path parameter can end a quoted value of a challenge, or reach the resource of another path", async () => {
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name]);
+  await using server = start([issuer.name]);
   const tokens = [
     await issuer.sign({ claims: { aud: toResource("acme") } }),
     await issuer.sign({ claims: { aud: `${ORIGIN}/mcp` } }),
@@ -301,12 +287,11 @@ Deno.test("hostile: no path parameter can end a quoted value of a challenge, or 
   }
   const long = await call(server, "a".repeat(1100));
   assertEquals([long.status, long.challenge], [404, null]);
-  await server.close();
 });
 
 Deno.test("hostile: every tenant refuses an audience whose path a URL parser would change", async () => {
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name]);
+  await using server = start([issuer.name]);
   const paths = ["bee/../acme", "bee/%2e%2E/acme", "./acme", "bee\\..\\acme", "ac\nme", "ac\tme", "acme\\..\\acme"];
   for (const path of [...paths, "%2561cme", "%61cme", "ACME"]) {
     const token = await issuer.sign({ claims: { aud: toResource(path) } });
@@ -314,11 +299,10 @@ Deno.test("hostile: every tenant refuses an audience whose path a URL parser wou
   }
   const token = await issuer.sign({ claims: { aud: "HTTPS://API.example.com:443/tenants/acme/mcp" } });
   assertEquals((await call(server, "acme", { token })).status, 200);
-  await server.close();
 });
 
 Deno.test("hostile: challenges for unusual parameter values arrive complete over a port", async () => {
-  const server = start(["https://login.example.com"]);
+  await using server = start(["https://login.example.com"]);
   await using port = await openPort(server);
   for (const spelling of ["a%0D%0Aset-cookie%3A%20x", "a%22%2C%20b", "%C3%A9", "a%25252e", "a".repeat(900)]) {
     const response = await fetch(`http://${port.host}/tenants/${spelling}/mcp`, { method: "POST", body: "{}" });
@@ -329,7 +313,6 @@ Deno.test("hostile: challenges for unusual parameter values arrive complete over
     const metadata = await fetch(`http://${port.host}${WELL_KNOWN}/tenants/${spelling}/mcp`);
     assertEquals((await metadata.json()).resource, toResource(spelling));
   }
-  await server.close();
 });
 
 Deno.test("hostile: a path parameter that would change the resource's host or path causes an error", async () => {
@@ -337,7 +320,7 @@ Deno.test("hostile: a path parameter that would change the resource's host or pa
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => `https://${tenant}.example.com/mcp`;
-  const server = start([issuer.name], { oauth: { resource }, server: { observer } });
+  await using server = start([issuer.name], { oauth: { resource }, server: { observer } });
   const token = await issuer.sign({ claims: { aud: "https://acme.example.com/mcp" } });
   assertEquals((await call(server, "acme", { token })).status, 200);
   for (const value of ["ACME", "a%20b", "evil.example%3F", "evil.example%23", "x%40evil", "a%3A1"]) {
@@ -348,19 +331,17 @@ Deno.test("hostile: a path parameter that would change the resource's host or pa
     assertEquals(metadata.status, 500);
     assertStringIncludes(String(faults.pop()), sentence("resource"));
   }
-  await server.close();
 });
 
 Deno.test("a token whose audience is a path is accepted only at this path", async () => {
   await using issuer = await TestIssuer.start();
   const audience = ({ tenant }: Readonly<Record<string, unknown>>) => [`api://${tenant}`, `urn:${tenant}`];
-  const server = start([issuer.name], { oauth: { audience } });
+  await using server = start([issuer.name], { oauth: { audience } });
   const token = await issuer.sign({ claims: { aud: "api://acme" } });
   for (let round = 0; round < 2; round++) {
     assertEquals((await call(server, "acme", { token })).status, 200);
     assertEquals((await call(server, "bee", { token })).status, 401);
   }
-  await server.close();
 });
 
 Deno.test("an opaque token is introspected separately for each resource", async () => {
@@ -371,18 +352,17 @@ Deno.test("an opaque token is introspected separately for each resource", async 
     return Response.json({ active: true, aud: toResource("acme"), sub: "ada", client_id: "app" });
   });
   const introspection = { clientId: "t", clientSecret: "secret" };
-  const server = start([issuer.name], { oauth: { introspection } });
+  await using server = start([issuer.name], { oauth: { introspection } });
   for (let round = 0; round < 3; round++) {
     assertEquals((await call(server, "bee", { token: "opaque" })).status, 401);
     assertEquals((await call(server, "acme", { token: "opaque" })).status, 200);
   }
   assertEquals(asked, 2);
-  await server.close();
 });
 
 Deno.test("a session at one tenant cannot be used with a token for another tenant", async () => {
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name]);
+  await using server = start([issuer.name]);
   const begin = async (tenant: string) => {
     const token = await issuer.sign({ claims: { aud: toResource(tenant) } });
     const headers = { authorization: `Bearer ${token}` };
@@ -394,7 +374,6 @@ Deno.test("a session at one tenant cannot be used with a token for another tenan
   for (const [client, tenant] of [[acme, "acme"], [bee, "bee"]] as const) {
     assertEquals((await client.callTool("whoami")).content, [{ type: "text", text: `ada of ${tenant}` }]);
   }
-  await server.close();
 });
 
 Deno.test("at the path of a tenant, callers can exchange their tokens and receive elicitation links", async () => {
@@ -423,7 +402,7 @@ Deno.test("at the path of a tenant, callers can exchange their tokens and receiv
       return (await links.elicit(ctx, "mail", { message: "Connect", url, data: ctx.pathParams().tenant })).action;
     },
   });
-  const server = start([issuer.name], {
+  await using server = start([issuer.name], {
     oauth: { exchange: { clientId: "t", clientSecret: "secret" } },
     server: { handlers: [exchange, link] },
   });
@@ -444,13 +423,12 @@ Deno.test("at the path of a tenant, callers can exchange their tokens and receiv
     assertEquals(opened, { data: tenant });
   }
   assertEquals(got.map(({ accessToken }) => accessToken), ["for mail", "for mail", "for mail", "for mail"]);
-  await server.close();
 });
 
 Deno.test("the challenge for expired credentials contains the metadata URL of the tenant", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
-  const server = start([issuer.name], { server: { clock } });
+  await using server = start([issuer.name], { server: { clock } });
   const exp = Math.floor(clock.date() / 1000) + 60;
   const token = await issuer.sign({ claims: { aud: toResource("acme"), exp } });
   assertEquals((await call(server, "acme", { token })).status, 200);
@@ -459,27 +437,19 @@ Deno.test("the challenge for expired credentials contains the metadata URL of th
   assertEquals(late.status, 401);
   assertStringIncludes(late.challenge ?? "", `error_description="${sentence()}"`);
   assert(late.challenge?.includes(toMetadata("acme")));
-  await server.close();
 });
 
 Deno.test("mounted servers with and without parameters are separate resources", async () => {
   await using issuer = await TestIssuer.start();
   const issuers = [issuer.name];
   const tenants = start(issuers);
-  const shops = createServer({
-    name: "shops",
-    version: "1.0.0",
+  const shops = openServer({
     path: "/shops/:shop/mcp",
     auth: oauth({ resource: ({ shop }) => `${ORIGIN}/shops/${shop}/mcp`, issuers }),
     handlers: [whoami],
   });
-  const admin = createServer({
-    name: "admin",
-    version: "1.0.0",
-    path: "/admin/mcp",
-    auth: oauth({ resource: `${ORIGIN}/admin/mcp`, issuers }),
-  });
-  const app = mount([tenants, shops, admin]);
+  const admin = openServer({ path: "/admin/mcp", auth: oauth({ resource: `${ORIGIN}/admin/mcp`, issuers }) });
+  await using app = mount([tenants, shops, admin]);
   for (const each of ["/tenants/acme/mcp", "/tenants/bee/mcp", "/shops/acme/mcp", "/admin/mcp"]) {
     const metadata = await app.fetch(new Request(`http://localhost${WELL_KNOWN}${each}`));
     assertEquals((await metadata.json()).resource, ORIGIN + each);
@@ -495,7 +465,6 @@ Deno.test("mounted servers with and without parameters are separate resources", 
     return (await app.fetch(new Request(`http://localhost${each}`, toRequest("tools/list", {}, headers)))).status;
   });
   assertEquals(await Promise.all(statuses), [200, 401, 401]);
-  await app.close();
 });
 
 Deno.test("oauth() throws if options contradict each other, and server.ready() rejects if they contradict the path", async () => {
@@ -510,15 +479,9 @@ Deno.test("oauth() throws if options contradict each other, and server.ready() r
   for (const [options, other] of cases) {
     assertThrows(() => oauth(options), TypeError, sentence("oauth()", "resource", other));
   }
-  const server = createServer({
-    name: "t",
-    version: "1.0.0",
-    auth: oauth({ resource, issuers }),
-    observer: { fault() {} },
-  });
+  const server = openServer({ auth: oauth({ resource, issuers }), observer: { fault() {} } });
   await assertRejects(() => server.ready(), TypeError, sentence("resource", "/mcp"));
   assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
-  await server.close();
 });
 
 Deno.test("if the resource function returns an invalid resource, its error is reported, and every caller is refused", async () => {
@@ -540,16 +503,14 @@ Deno.test("if the resource function returns an invalid resource, its error is re
     const faults: unknown[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
     const wrong = () => resource as string; // The cast passes an invalid resource on purpose.
-    const server = start([issuer.name], { oauth: { resource: wrong }, server: { observer } });
+    await using server = start([issuer.name], { oauth: { resource: wrong }, server: { observer } });
     assertEquals((await call(server, "acme", { token })).status, 500);
     assertEquals((await call(server, "acme")).status, 500);
     for (const fault of faults) assertStringIncludes(String(fault), sentence("resource"));
-    await server.close();
   }
-  const plain = start([issuer.name], { oauth: { resource: () => "https://api.example.com" } });
+  await using plain = start([issuer.name], { oauth: { resource: () => "https://api.example.com" } });
   const bare = await issuer.sign({ claims: { aud: "https://api.example.com" } });
   assertEquals((await call(plain, "acme", { token: bare })).status, 200);
-  await plain.close();
 });
 
 Deno.test("createServer() throws if oauth() has a single resource and the path has parameters", () => {
@@ -565,4 +526,92 @@ Deno.test("createServer() throws if oauth() has a single resource and the path h
   createServer({ name: "x", version: "1.0.0", path: "/t/acme/mcp", auth: oauth(options) });
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => `https://mcp.example.com/t/${tenant}/mcp`;
   createServer({ name: "x", version: "1.0.0", path, auth: oauth({ ...options, resource }) });
+});
+
+// A protected server that listens on a port: each user sees only their own notes, in both eras and over every
+// transport.
+
+const TEXT = { type: "object", properties: { text: { type: "string" } }, required: ["text"] } as const;
+
+function createNotes(resource: string, issuers: readonly TestIssuer[]): Server {
+  const notes = new Map<string, string[]>();
+  const auth = oauth({ resource, issuers: issuers.map(({ name }) => name), scopes: ["notes:read"] });
+  const list = tool({
+    name: "list",
+    scopes: ["notes:read"],
+    run: (_, ctx) => (notes.get(requirePrincipal(ctx).id) ?? []).join(),
+  });
+  const write = tool({
+    name: "write",
+    scopes: ["notes:read", "notes:write"],
+    input: TEXT,
+    run({ text }, ctx) {
+      const { id } = requirePrincipal(ctx);
+      notes.set(id, [...notes.get(id) ?? [], text]);
+      return "Written.";
+    },
+  });
+  return openServer({ auth, handlers: [list, write] });
+}
+
+Deno.test("users with tokens from different issuers see only their own notes, in both eras", async () => {
+  await using one = await TestIssuer.start({ alg: "RS256" });
+  await using two = await TestIssuer.start({
+    path: "/realms/b",
+    wellKnown: "/realms/b/.well-known/openid-configuration",
+  });
+  // The `resource` option needs the port, so the test listens first and creates the server afterwards.
+  const served: Server[] = [];
+  await using port = await openPort({ fetch: (request, info) => served[0].fetch(request, info) });
+  const url = `http://${port.host}/mcp`;
+  await using server = createNotes(url, [one, two]);
+  served.push(server);
+  for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
+    const join = async (issuer: TestIssuer, sub: string, scope: string) => {
+      const token = await issuer.sign({ claims: { aud: url, sub, scope } });
+      return await connect(url, { revisions, headers: { authorization: `Bearer ${token}` } });
+    };
+    const all = "notes:read notes:write";
+    const users = await Promise.all([join(one, "ada", all), join(one, "eve", all), join(two, "ada", all)]);
+    for (const [index, user] of users.entries()) await user.callTool("write", { text: `${revisions} of ${index}` });
+    for (const [index, user] of users.entries()) {
+      const [content] = (await user.callTool("list")).content ?? [];
+      const text = "text" in content ? String(content.text) : "";
+      assert(text.endsWith(`${revisions} of ${index}`), text);
+      assertEquals(text.includes(`of ${(index + 1) % 3}`), false);
+    }
+    const reader = await join(one, "ada", "notes:read");
+    const error = await assertRejects(() => reader.callTool("write", { text: "x" }));
+    assertEquals((error as { status?: number }).status, 403);
+    for (const user of [...users, reader]) await user.close();
+    await assertRejects(() => connect(url, { revisions }), Error);
+  }
+  assertEquals([one.keyFetches, two.keyFetches], [1, 1]);
+  const metadata = await fetch(`http://${port.host}/.well-known/oauth-protected-resource/mcp`);
+  assertEquals((await metadata.json()).resource, url);
+});
+
+Deno.test("WebSocket and HTTP+SSE accept tokens too, and refuse a token in the query", async () => {
+  await using issuer = await TestIssuer.start();
+  const resource = "https://mcp.example.com/mcp";
+  const token = await issuer.sign();
+  await using server = createNotes(resource, [issuer]);
+  const stream = httpSse(server);
+  const headers = { authorization: `Bearer ${token}` };
+  assertEquals((await stream.fetch(new Request("http://localhost/sse"))).status, 401);
+  assertEquals((await stream.fetch(new Request(`http://localhost/sse?access_token=${token}`))).status, 400);
+  const opened = await stream.fetch(new Request("http://localhost/sse", { headers }));
+  assertEquals(opened.status, 200);
+  await opened.body?.cancel();
+  const upgrade = {
+    upgrade: "websocket",
+    connection: "Upgrade",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "x",
+  };
+  const query = new Request(`http://localhost/ws?access_token=${token}`, { headers: upgrade });
+  for (const socket of canUpgrade ? [webSocket(server)] : []) {
+    assertEquals((await socket.fetch(new Request("http://localhost/ws", { headers: upgrade }))).status, 401);
+    assertEquals((await socket.fetch(query)).status, 400);
+  }
 });

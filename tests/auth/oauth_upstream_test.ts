@@ -52,7 +52,7 @@ Deno.test("MUST NOT pass the caller's token on: exchangeToken returns another to
   }));
   const got: (AccessToken | Error)[] = [];
   const handlers = [exchanging({ audience: "mail", scopes: ["mail:read", "mail:list"] }, got)];
-  const server = protect([issuer], { handlers, oauth: { exchange: client } });
+  await using server = protect([issuer], { handlers, oauth: { exchange: client } });
   const token = await issuer.sign();
   const before = Date.now();
   for (let round = 0; round < 3; round++) await callWith(server, token, { name: "exchange" });
@@ -73,7 +73,6 @@ Deno.test("MUST NOT pass the caller's token on: exchangeToken returns another to
   }
   await callWith(server, await issuer.sign({ claims: { sub: "eve" } }), { name: "exchange" });
   assertEquals(forms.length, 2, "each caller has its own tokens");
-  await server.close();
 });
 
 Deno.test("the error of a failed exchange contains neither the token nor the secret, and the next call sends another request", async () => {
@@ -101,7 +100,10 @@ Deno.test("the error of a failed exchange contains neither the token nor the sec
     [() => new Response(token, { status: 500 }), 500],
   ];
   const got: (AccessToken | Error)[] = [];
-  const server = protect([issuer], { handlers: [exchanging({ audience: "mail" }, got)], oauth: { exchange: client } });
+  await using server = protect([issuer], {
+    handlers: [exchanging({ audience: "mail" }, got)],
+    oauth: { exchange: client },
+  });
   for (const [respond, ...names] of responses) {
     give(issuer, respond);
     await callWith(server, token, { name: "exchange" });
@@ -115,7 +117,6 @@ Deno.test("the error of a failed exchange contains neither the token nor the sec
   give(issuer, () => ({ access_token: "fresh", token_type: "bearer", expires_in: 600 }));
   await callWith(server, token, { name: "exchange" });
   assertEquals((got.pop() as AccessToken).accessToken, "fresh");
-  await server.close();
 });
 
 Deno.test("exchangeToken rejects for callers whose token is from another issuer or who have no token", async () => {
@@ -254,7 +255,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers or stores,
         throw new Error("the handler fails");
       },
     });
-    const server = protect([issuer], {
+    await using server = protect([issuer], {
       handlers: [spied],
       oauth: { exchange: client, introspection: client },
       server: {
@@ -301,7 +302,6 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers or stores,
       assert(places.has(place), `${place} of ${[...places]}`);
     }
     for (const [place, value] of seen) assertEquals(findText(value, token, place), undefined);
-    await server.close();
   }
 });
 
@@ -316,7 +316,7 @@ Deno.test("MUST bind URL elicitations to the user: a link opens only for the cal
       return (await links.elicit(ctx, "connect", { message: "Connect", url, data: { account: 7 } })).action;
     },
   });
-  const server = protect([issuer], { handlers: [ask] });
+  await using server = protect([issuer], { handlers: [ask] });
   const headers = { authorization: `Bearer ${await issuer.sign()}` };
   for (const era of ["modern", "legacy"] as const) {
     await using client = await connectTest(server, {
@@ -338,7 +338,6 @@ Deno.test("MUST bind URL elicitations to the user: a link opens only for the cal
     assertEquals(await links.open(link, id), undefined);
   }
   assertEquals(await elicitationLinks().open(url, ada), undefined);
-  await server.close();
 });
 
 Deno.test("a link opens in any process with the same secret until the link expires", async () => {
@@ -394,14 +393,12 @@ Deno.test("a task that another instance resumes can exchange its caller's token"
   const { taskId } = await connected.request("tools/call", { name: "work", arguments: {} }, { finish: false });
   await connected.close();
   await first.close();
-  const second = serve(async (ctx) => (await exchangeToken(ctx, { audience: "mail" })).accessToken);
-  const other = await connect(second);
+  await using second = serve(async (ctx) => (await exchangeToken(ctx, { audience: "mail" })).accessToken);
+  await using other = await connect(second);
   let ended: { readonly [key: string]: unknown } = {};
   const isEnded = async () => (ended = await other.request("tasks/get", { taskId })).status !== "working";
   await until(isEnded, "the end of the task");
   assertEquals(textOf(Object(ended.result)), '"upstream-mail"');
-  await other.close();
-  await second.close();
 });
 
 Deno.test("an exchanged token is replaced by the server's clock", async () => {

@@ -1,6 +1,6 @@
 // All transports validate a principal by the same rules, and an invalid principal grants nothing.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
+import { type Principal, type ServerOptions, tool } from "../../mod.ts";
 import type { FaultEvent } from "../../src/observe/observe.ts";
 import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
@@ -11,6 +11,7 @@ import { behaviour, textOf, type Told, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { canUpgrade } from "../peers/runtime.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const untyped = (value: unknown) => value as never;
 const KEY = "0123456789abcdef";
@@ -27,7 +28,7 @@ function start(options: Partial<ServerOptions> = {}) {
     tool({ name: "write", scopes: ["notes:write"], run: run("write") }),
   ];
   const observer = { fault: (event: FaultEvent) => void faults.push(event) };
-  return { server: createServer({ name: "x", version: "1.0.0", handlers, observer, ...options }), faults, ran };
+  return { server: openServer({ handlers, observer, ...options }), faults, ran };
 }
 
 /** A principal whose scopes are explicitly empty. */
@@ -127,7 +128,6 @@ Deno.test("an invalid principal grants nothing over HTTP, and fetch never throws
       assert([401, 403, 500].includes(response.status), `${response.status} ${told}`);
       assertEquals(ran, [], told);
       if (response.status !== 401 && odd !== NONE) await until(() => faults.length > 0, `the fault of ${told}`);
-      await server.close();
     }
   }
 });
@@ -140,7 +140,6 @@ Deno.test("an invalid principal that is passed to fetch grants nothing at a path
     const response = await server.fetch(new Request("http://localhost/acme/mcp", request), { principal: odd });
     assert([401, 403, 500].includes(response.status), `${response.status} ${at}: ${await response.text()}`);
     assertEquals(ran, []);
-    await server.close();
   }
 });
 
@@ -169,7 +168,6 @@ Deno.test("an invalid principal gets 500, an expired principal 401, and a princi
       const response = await server.fetch(write(), auth ? undefined : { principal });
       assertEquals([response.status, !!await response.text()], [status, true], JSON.stringify(principal));
       if (status === 401) assertStringIncludes(response.headers.get("www-authenticate") ?? "", "invalid_token");
-      await server.close();
     }
   }
 });
@@ -197,7 +195,6 @@ Deno.test("a channel with an invalid principal rejects every call", async () => 
       assertStringIncludes(String(error), sentence())
     );
     assertEquals(ran, [], `${at}`);
-    await server.close();
   }
 });
 
@@ -218,7 +215,6 @@ Deno.test("an invalid principal opens no WebSocket and no HTTP+SSE stream, and f
       assert([200, 401, 500].includes(events?.status ?? 0), `events ${at}: ${events?.status}`);
       await events?.body?.cancel();
       assertEquals(ran, []);
-      await server.close();
     }
   }
 });
@@ -353,7 +349,6 @@ Deno.test("nested claims are copied only once, and a validated principal is not 
   for (let i = 0; i < 2; i++) await (await first.server.fetch(call(), { principal: seen[0] })).text();
   assertEquals(seen.length, 3);
   assert(seen[0] === seen[1] && seen[1] === seen[2]);
-  await first.server.close();
 });
 
 Deno.test("an auth route that does not return a Response is reported as a fault", async () => {
@@ -363,22 +358,16 @@ Deno.test("an auth route that does not return a Response is reported as a fault"
     const response = await server.fetch(new Request("http://localhost/meta"));
     assertEquals([response.status, faults.length], [500, 1]);
     await response.text();
-    await server.close();
   }
 });
 
 Deno.test("a Map or a Set in a principal is refused, because handlers could change it for other calls", async () => {
   for (const facts of [{ roles: new Set(["user"]) }, { claims: { realm: [new Map()] } }]) {
     const faults: string[] = [];
-    const server = createServer({
-      name: "s",
-      version: "1.0.0",
-      observer: { fault: ({ error }) => void faults.push(String(error)) },
-    });
+    const server = openServer({ observer: { fault: ({ error }) => void faults.push(String(error)) } });
     const response = await server.fetch(toRequest("tools/list"), { principal: { id: "a", ...facts } });
     assertEquals(response.status, 500);
     await response.text();
     assertStringIncludes(faults.join(), sentence("fetch(request, { principal })", "Map", "Set"));
-    await server.close();
   }
 });

@@ -1,10 +1,11 @@
 // Access tokens with the claims that common providers document. The server is configured as in the guides. A local
 // issuer signs the tokens, so no provider is called.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
 import { readReply, toRequest } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 interface Row {
   readonly title: string;
@@ -124,7 +125,7 @@ for (const { title, issuer: start, options, token, seen } of rows) {
     await using issuer = await TestIssuer.start(start);
     const auth = oauth({ resource: RESOURCE, issuers: [issuer.name], ...options });
     const whoami = tool({ name: "whoami", run: (_, { principal }) => ({ ...principal }) });
-    const server = createServer({ name: "notes", version: "1.0.0", auth, handlers: [whoami] });
+    const server = openServer({ auth, handlers: [whoami] });
     const headers = { authorization: `Bearer ${await issuer.sign(token(issuer.name))}` };
     const response = await server.fetch(toRequest("tools/call", { name: "whoami" }, headers));
     const { result } = await readReply(response);
@@ -138,6 +139,5 @@ for (const { title, issuer: start, options, token, seen } of rows) {
     const refused = await server.fetch(toRequest("tools/call", {}, { authorization: `Bearer ${foreign}` }));
     await refused.body?.cancel();
     assertEquals(refused.status, 401);
-    await server.close();
   });
 }

@@ -1,7 +1,7 @@
 // Over every transport, a stream ends when the caller's credentials are revoked.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
-import { createServer, resource, tool } from "../../mod.ts";
+import { resource, tool } from "../../mod.ts";
 import type { FaultEvent } from "../../src/observe/observe.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -12,6 +12,7 @@ import { serve } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const TOKEN = { authorization: "Bearer secret" };
 const initialize = {
@@ -29,7 +30,7 @@ function start(auth: Authentication) {
     resource({ uri: "note://a", name: "a", read: () => "" }),
   ];
   const observer = { fault: (event: FaultEvent) => void faults.push(event) };
-  const server = createServer({ name: "x", version: "1.0.0", auth, handlers, clock, observer });
+  const server = openServer({ auth, handlers, clock, observer });
   return { server, clock, faults };
 }
 
@@ -134,7 +135,6 @@ for (const [name, open] of Object.entries(openings)) {
       state.answer = valid;
       assertEquals(started.faults, []);
       await stream.cancel();
-      await started.server.close();
     }
   });
 }
@@ -172,7 +172,6 @@ Deno.test("rechecks that cannot complete for five minutes end the stream, and a 
     state.answer = fail;
     await pass(6);
     await until(stream.ended, "the end");
-    await started.server.close();
   }
 });
 
@@ -186,13 +185,7 @@ Deno.test("a subscription ends after its opaque token was revoked, with and with
       introspection: () => isActive ? { aud: resource, sub: "ada", exp } : undefined,
     });
     const clock = fakeClock(Date.now());
-    const server = createServer({
-      name: "x",
-      version: "1.0.0",
-      auth,
-      clock,
-      handlers: [tool({ name: "t", run: () => "" })],
-    });
+    const server = openServer({ auth, clock, handlers: [tool({ name: "t", run: () => "" })] });
     const request = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, TOKEN);
     const stream = watch(await server.fetch(request));
     await clock.advance(60_000);
@@ -200,7 +193,6 @@ Deno.test("a subscription ends after its opaque token was revoked, with and with
     isActive = false;
     for (let i = 0; i < 2; i++) await clock.advance(60_000);
     await until(stream.ended, `the end (exp ${exp})`);
-    await server.close();
   }
 });
 
@@ -221,7 +213,6 @@ Deno.test("a principal that is passed to fetch is not rechecked, and the stream 
   await clock.advance(120_000);
   await until(own.ended, "the end");
   assert(!front.ended());
-  await server.close();
 });
 
 for (const [name, open] of Object.entries(openings)) {
@@ -250,7 +241,6 @@ for (const [name, open] of Object.entries(openings)) {
     await until(bob.ended, "the end of the other stream");
     assertEquals(started.faults, []);
     for (const stream of [ada, bob]) await stream.cancel();
-    await started.server.close();
   });
 
   Deno.test(`${name}: the server calls renew shortly before the credentials of a stream's caller expire`, async () => {
@@ -293,7 +283,6 @@ for (const [name, open] of Object.entries(openings)) {
     await until(stream.ended, "the end of the first stream");
     assertEquals(started.faults, []);
     await stream.cancel();
-    await started.server.close();
   });
 }
 
@@ -320,7 +309,6 @@ Deno.test("a failed renewal is retried until the credentials expire, and the str
   for (let i = 0; i < 12; i++) await started.clock.advance(1000);
   await until(stream.ended, "the end");
   assert(started.faults.length > 1);
-  await started.server.close();
 
   const never = start({
     authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }),
@@ -329,7 +317,6 @@ Deno.test("a failed renewal is retried until the credentials expire, and the str
   const waiting = await openings.listen(never);
   await never.clock.advance(5001);
   await until(waiting.ended, "the end without an answer");
-  await never.server.close();
 });
 
 Deno.test("messages on a WebSocket use the renewed principal", async () => {
@@ -349,5 +336,4 @@ Deno.test("messages on a WebSocket use the renewed principal", async () => {
   const closed = new Promise((resolve) => socket.addEventListener("close", resolve));
   socket.close();
   await closed;
-  await started.server.close();
 });

@@ -1,6 +1,6 @@
 // A server with several authentication schemes: which scheme checks a request, and to which scheme a principal belongs.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { type Authentication, createServer, mount, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { type Authentication, mount, type Server, type ServerOptions, tool } from "../../mod.ts";
 import {
   allScopes,
   apiKey,
@@ -24,6 +24,7 @@ import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { METADATA } from "../support/protected.ts";
 import { readReply, toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const KEY = "ada-2f6c1e0b9d4a7853";
 const OTHER = "bob-8d3f5a7c6e1b9042";
@@ -37,7 +38,7 @@ const wipe = tool({ name: "wipe", scopes: ["notes:write"], run: () => "Wiped." }
 
 function start(auth: readonly Authentication[], options: Partial<ServerOptions> = {}): Server {
   const handlers = [whoami, ...options.handlers ?? []];
-  return createServer({ name: "me", version: "1.0.0", auth, observer: { fault() {} }, ...options, handlers });
+  return openServer({ auth, observer: { fault() {} }, ...options, handlers });
 }
 
 interface Answer {
@@ -82,7 +83,7 @@ function counted() {
 
 Deno.test("the form of a credential selects the scheme, and only that scheme checks it", async () => {
   const { asked, list } = counted();
-  const server = start(list);
+  await using server = start(list);
   const good: readonly (readonly [Headers, string, string, string])[] = [
     [{ authorization: "Bearer good" }, "", "bearer", "site:eve"],
     [{ authorization: BASIC }, "", "basic", "basic:ada"],
@@ -116,12 +117,11 @@ Deno.test("the form of a credential selects the scheme, and only that scheme che
     assertEquals([answer.status, asked.splice(0)], [401, [name]], JSON.stringify(headers));
     for (const scheme of ["Bearer", "Basic", "ApiKey"]) assertStringIncludes(String(answer.challenge), scheme);
   }
-  await server.close();
 });
 
 Deno.test("a request without a matching credential gets the challenges of all schemes, and no scheme checks the request", async () => {
   const { asked, list } = counted();
-  const server = start(list);
+  await using server = start(list);
   const without: readonly (readonly [Headers, string])[] = [
     [{}, ""],
     [{ authorization: "" }, ""],
@@ -139,12 +139,11 @@ Deno.test("a request without a matching credential gets the challenges of all sc
     const all = `Bearer, Basic realm="mcp", charset="UTF-8", ApiKey`;
     assertEquals([status, challenge, asked], [401, all, []], JSON.stringify(headers));
   }
-  await server.close();
 });
 
 Deno.test("a request with credentials for two schemes gets 400, and no scheme checks the request", async () => {
   const { asked, list } = counted();
-  const server = start(list);
+  await using server = start(list);
   const two: readonly (readonly [Headers, string])[] = [
     [{ authorization: "Bearer good", "x-api-key": KEY }, ""],
     [{ authorization: "Bearer good", "x-api-key": "" }, ""],
@@ -163,12 +162,11 @@ Deno.test("a request with credentials for two schemes gets 400, and no scheme ch
     assertEquals([status, asked], [400, []], JSON.stringify(headers));
     assertStringIncludes(String(challenge), 'Bearer error="invalid_request"');
   }
-  await server.close();
 });
 
 Deno.test("a request with two Authorization headers gets 400 over a TCP connection", async () => {
   const { asked, list } = counted();
-  const server = start(list);
+  await using server = start(list);
   await using served = await openPort({ fetch: (request: Request) => server.fetch(request) });
   const [hostname, port] = served.host.split(":");
   for (const [first, second] of [["Bearer good", BASIC], [BASIC, "Bearer good"], ["Bearer good", "Bearer good"]]) {
@@ -184,7 +182,6 @@ Deno.test("a request with two Authorization headers gets 400 over a TCP connecti
     const text = await exchange({ hostname, port: Number(port) }, `${head.join("\r\n")}\r\n\r\n{}`);
     assertEquals([text.split(" ")[1], asked], ["400", []], text);
   }
-  await server.close();
 });
 
 /** Sends a raw request over TCP. Returns the response, or its beginning if the connection stays open. */
@@ -265,7 +262,7 @@ Deno.test("customAuth throws for an unknown form", () => {
 
 Deno.test("customAuth with a form uses its scheme in the challenge, and hides its header from handlers", async () => {
   const verify = ({ headers }: Request) => headers.get("x-user") === "ada" ? { id: "ada" } : undefined;
-  const server = start([customAuth(verify, { form: { header: "X-User" } })]);
+  await using server = start([customAuth(verify, { form: { header: "X-User" } })]);
   const { status, id, seen } = await send(server, { "x-user": "ada" });
   assertEquals([status, id, seen?.includes("x-user")], [200, "ada", false]);
   assertEquals((await send(server, {})).challenge, "ApiKey");
@@ -275,11 +272,10 @@ Deno.test("customAuth with a form uses its scheme in the challenge, and hides it
   };
   assertEquals(await toChallenge("dpop"), "DPoP");
   assertEquals(await toChallenge("basic"), 'Basic realm="mcp", charset="UTF-8"');
-  await server.close();
 });
 
 Deno.test("a list in which no scheme reads the Authorization header ignores this header", async () => {
-  const server = start([
+  await using server = start([
     apiKey({ keys: { ada: KEY }, header: "x-one" }),
     apiKey({ keys: { ada: OTHER }, header: "x-two", prefix: "two" }),
   ]);
@@ -287,7 +283,6 @@ Deno.test("a list in which no scheme reads the Authorization header ignores this
   assertEquals((await send(server, { "x-two": OTHER })).id, "two:ada");
   assertEquals((await send(server, { "x-two": KEY })).status, 401);
   assertEquals((await send(server, { authorization: `Bearer ${KEY}` })).status, 401);
-  await server.close();
 });
 
 Deno.test("a caller is refused if a scheme returns an id with the prefix of another scheme", async () => {
@@ -297,7 +292,7 @@ Deno.test("a caller is refused if a scheme returns an id with the prefix of anot
   const key = apiKey({ keys: { ada: KEY }, header: "x-api-key" });
   const stray = { ...basicAuth({ users: { ada: "secret" } }), authenticate: () => ({ id }) };
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
-  const server = start([custom, key, stray], { observer });
+  await using server = start([custom, key, stray], { observer });
   for (id of ["apikey:ada", "basic:ada", "apikey:"]) {
     assertEquals((await send(server, { authorization: "Bearer x" })).status, 500, id);
     assertStringIncludes(String(faults.pop()), sentence("(auth[0])", id));
@@ -311,7 +306,6 @@ Deno.test("a caller is refused if a scheme returns an id with the prefix of anot
   }
   id = "basic:eve";
   assertEquals((await send(server, { authorization: "Basic x" })).id, id);
-  await server.close();
 });
 
 Deno.test("customAuth adds its prefix to the id that the function returns, and does not change other fields", async () => {
@@ -327,7 +321,7 @@ Deno.test("customAuth adds its prefix to the id that the function returns, and d
     { id: "ada", expiresAt: 1 },
   ];
   const verify = () => answers.shift() as undefined; // The cast returns values of any type.
-  const server = start([
+  await using server = start([
     customAuth(verify, { form: "bearer", prefix: "site" }),
     apiKey({ keys: { ada: KEY }, header: "x" }),
   ]);
@@ -337,7 +331,6 @@ Deno.test("customAuth adds its prefix to the id that the function returns, and d
   for (const status of [401, 401, 403, 500, 500, 500, 401]) {
     assertEquals((await send(server, { authorization })).status, status);
   }
-  await server.close();
 });
 
 Deno.test("a caller with too few scopes gets only the challenge of the scheme that authenticated the caller", async () => {
@@ -350,7 +343,7 @@ Deno.test("a caller with too few scopes gets only the challenge of the scheme th
     }),
     oauth({ resource: RESOURCE, issuers: [issuer.name], satisfies: (granted) => granted.includes("notes") }),
   ];
-  const server = start(auth, { handlers: [wipe] });
+  await using server = start(auth, { handlers: [wipe] });
   const broad = await issuer.sign({ claims: { scope: "notes" } });
   const exact = await issuer.sign({ claims: { scope: "notes:write" } });
   const call = async (headers: Headers) => {
@@ -381,7 +374,6 @@ Deno.test("a caller with too few scopes gets only the challenge of the scheme th
     refused.challenge,
     `Bearer resource_metadata="${METADATA}", ApiKey realm="notes", error="invalid_token"`,
   );
-  await server.close();
 });
 
 Deno.test("a handler is accepted if the callers of at least one scheme have its scopes", async () => {
@@ -429,7 +421,7 @@ Deno.test("oauth() in a list has a separate resource for each concrete path", as
       return headers.get("x-tenant-key") === tenant ? { id: `tenant:${tenant}` } : undefined;
     }, { form: { header: "x-tenant-key" } }),
   ];
-  const server = start(auth, { path: "/:tenant/mcp" });
+  await using server = start(auth, { path: "/:tenant/mcp" });
   const at = async (tenant: string, headers: Headers) => {
     const request = toRequest("tools/call", { name: "whoami" }, headers);
     const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, request));
@@ -450,7 +442,6 @@ Deno.test("oauth() in a list has a separate resource for each concrete path", as
     TypeError,
     sentence("oauth()", "/:tenant/mcp"),
   );
-  await server.close();
 });
 
 Deno.test("only the scheme that authenticated the caller of a stream renews and rechecks the caller", async () => {
@@ -469,7 +460,7 @@ Deno.test("only the scheme that authenticated the caller of a stream renews and 
     },
   };
   const locked = customAuth(() => isLocked ? undefined : { id: "c" }, { form: { header: "x-key" }, prefix: "locked" });
-  const server = start([once, renewed, locked], { clock });
+  await using server = start([once, renewed, locked], { clock });
   const listen = async (headers: Headers) => {
     const request = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }, headers);
     const response = await server.fetch(request);
@@ -496,13 +487,12 @@ Deno.test("only the scheme that authenticated the caller of a stream renews and 
   await until(() => third.ended, "the caller of the locked scheme is disconnected");
   assertEquals([first.ended, second.ended], [false, false]);
   for (const { cancel } of [first, second]) await cancel();
-  await server.close();
 });
 
 Deno.test("clients find the Bearer challenge among the challenges of several schemes", async () => {
   await using issuer = await TestIssuer.start();
   const keys = apiKey({ keys: { ada: KEY }, header: "x-api-key", realm: "keys" });
-  const server = start([
+  await using server = start([
     keys,
     basicAuth({ users: { ada: "b" } }),
     oauth({ resource: RESOURCE, issuers: [issuer.name] }),
@@ -525,7 +515,6 @@ Deno.test("clients find the Bearer challenge among the challenges of several sch
   const response = await server.fetch(toRequest("ping", {}));
   assertEquals(extractWWWAuthenticateParams(response).resourceMetadataUrl?.href, METADATA);
   await response.body?.cancel();
-  await server.close();
 });
 
 const openings: Readonly<Record<string, (host: string, headers: Headers) => Promise<number>>> = {
@@ -551,7 +540,7 @@ const openings: Readonly<Record<string, (host: string, headers: Headers) => Prom
 for (const [name, open] of Object.entries(openings)) {
   Deno.test(`a list authenticates callers over ${name} too`, async () => {
     const { asked, list } = counted();
-    const server = start(list);
+    await using server = start(list);
     await using served = await openPort(name === "WebSocket" ? webSocket(server) : httpSse(server));
     const cases: readonly (readonly [Headers, number, readonly string[]])[] = [
       [{ authorization: BASIC }, name === "WebSocket" ? 101 : 200, ["basic"]],
@@ -563,7 +552,6 @@ for (const [name, open] of Object.entries(openings)) {
     for (const [headers, status, schemes] of cases) {
       assertEquals([await open(served.host, headers), asked.splice(0)], [status, schemes], JSON.stringify(headers));
     }
-    await server.close();
   });
 }
 
@@ -577,7 +565,7 @@ for (const era of ["modern", "legacy"] as const) {
       run: (_, ctx) => requirePrincipal(ctx, machines).id,
     });
     const hello = tool({ name: "hello", run: (_, ctx) => requirePrincipal(ctx, people).id });
-    const server = start([machines, people], { handlers: [sync, hello] });
+    await using server = start([machines, people], { handlers: [sync, hello] });
     await using bot = await connectTest(server, { era, transport: "http", headers: { "x-api-key": KEY } });
     await using ada = await connectTest(server, { era, transport: "http", headers: { authorization: BASIC } });
     const names = async (client: typeof bot) => (await client.listTools()).map(({ name }) => name).sort();
@@ -587,7 +575,6 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals((await ada.callTool("hello")).content, [{ type: "text", text: "basic:ada" }]);
     const error = await bot.callTool("hello").catch((error) => error);
     assert(error instanceof McpError && error.code === -31401, String(error));
-    await server.close();
   });
 }
 

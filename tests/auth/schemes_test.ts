@@ -1,6 +1,6 @@
 // `apiKey`, `basicAuth` and `customAuth`: which requests each scheme accepts, and the challenge for other requests.
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { type Authentication, createServer, extension, type Server, tool } from "../../mod.ts";
 import {
   apiKey,
   basicAuth,
@@ -13,6 +13,8 @@ import { clientCredentialsToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { digest } from "../../src/auth/secrets.ts";
 import { toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
+import { customStore } from "../../src/stores/stores.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
@@ -28,7 +30,7 @@ function start(auth: Authentication, faults: unknown[] = []): Server {
     }),
   });
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
-  return createServer({ name: "me", version: "1.0.0", auth, handlers: [show], observer });
+  return openServer({ auth, handlers: [show], observer });
 }
 
 interface Answer {
@@ -50,7 +52,7 @@ async function send(server: Server, headers: Record<string, string>, query = "")
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
 Deno.test("an API key authenticates its caller, and handlers do not see the key", async () => {
-  const server = start(apiKey({ keys: { ada: ADA, bob: { key: [BOB, `${BOB}-new`], scopes: ["a"] } } }));
+  await using server = start(apiKey({ keys: { ada: ADA, bob: { key: [BOB, `${BOB}-new`], scopes: ["a"] } } }));
   for (const [key, id] of [[ADA, "apikey:ada"], [BOB, "apikey:bob"], [`${BOB}-new`, "apikey:bob"]]) {
     const answer = await send(server, { ...bearer(key), "x-other": "stays" });
     assertEquals([answer.status, answer.id], [200, id]);
@@ -58,11 +60,10 @@ Deno.test("an API key authenticates its caller, and handlers do not see the key"
     assertStringIncludes(String(answer.seen), "stays");
   }
   assertEquals((await send(server, { authorization: `bearer   ${ADA}` })).status, 200);
-  await server.close();
 });
 
 Deno.test("a request without a valid API key gets a challenge that does not contain the key", async () => {
-  const server = start(apiKey({ keys: { ada: ADA }, realm: 'no"tes\u{1f600}\n' }));
+  await using server = start(apiKey({ keys: { ada: ADA }, realm: 'no"tes\u{1f600}\n' }));
   const realm = 'realm="no\\"tes???"';
   assertEquals((await send(server, {})).challenge, `Bearer ${realm}`);
   const wrong = [
@@ -84,11 +85,10 @@ Deno.test("a request without a valid API key gets a challenge that does not cont
   }
   assertEquals((await send(server, { authorization: `Basic ${ADA}` })).status, 401);
   assertEquals((await send(server, { authorization: ADA })).status, 401);
-  await server.close();
 });
 
 Deno.test("after a request with a valid key, a similar header is still refused", async () => {
-  const server = start(apiKey({ keys: { ada: ADA, bob: BOB, long: `long-${"k".repeat(300)}` } }));
+  await using server = start(apiKey({ keys: { ada: ADA, bob: BOB, long: `long-${"k".repeat(300)}` } }));
   const header = `Bearer ${ADA}`;
   const near = Array.from(header, (_, at) => `${header.slice(0, at)}~${header.slice(at + 1)}`);
   const wrong = [
@@ -110,14 +110,12 @@ Deno.test("after a request with a valid key, a similar header is still refused",
     assertEquals((await send(server, bearer(key))).id, `apikey:${id}`);
   }
   assertEquals((await send(server, {})).status, 401);
-  await server.close();
 });
 
 Deno.test("a request with a second credential is refused, even if the first credential was accepted before", async () => {
-  const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, cookie: "key" }));
+  await using server = start(apiKey({ keys: { ada: ADA, bob: BOB }, cookie: "key" }));
   for (let i = 0; i < 3; i++) assertEquals((await send(server, bearer(ADA))).id, "apikey:ada");
   assertEquals((await send(server, { ...bearer(ADA), cookie: `key=${BOB}` })).status, 400);
-  await server.close();
 });
 
 Deno.test("digest returns the SHA-256 digest of a text", async () => {
@@ -131,7 +129,9 @@ Deno.test("digest returns the SHA-256 digest of a text", async () => {
 });
 
 Deno.test("an API key is accepted in a header, a cookie or the query, but not in two of these places", async () => {
-  const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, header: "X-Api-Key", cookie: "key", query: "key" }));
+  await using server = start(
+    apiKey({ keys: { ada: ADA, bob: BOB }, header: "X-Api-Key", cookie: "key", query: "key" }),
+  );
   const places: readonly (readonly [headers: Record<string, string>, query?: string])[] = [
     [{ "x-api-key": ADA, cookie: "theme=dark" }],
     [{ cookie: `theme=dark; key=${ADA}; lang=en` }],
@@ -157,7 +157,6 @@ Deno.test("an API key is accepted in a header, a cookie or the query, but not in
     assert(!answer.text.includes(ADA), answer.text);
   }
   assertEquals((await send(server, {})).challenge, "ApiKey");
-  await server.close();
 });
 
 Deno.test("keys can be a function that finds the owner of an API key", async () => {
@@ -166,23 +165,20 @@ Deno.test("keys can be a function that finds the owner of an API key", async () 
   // Some query builders of database libraries are thenables, but not promises.
   const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
   for (const keys of [find, async (key: string) => await find(key), builder]) {
-    const server = start(apiKey({ keys: keys as never }));
+    await using server = start(apiKey({ keys: keys as never }));
     assertEquals((await send(server, bearer("ada"))).id, "apikey:ada");
     assertEquals((await send(server, bearer("none"))).status, 401);
     assertEquals((await send(server, bearer("banned"))).status, 403);
-    await server.close();
   }
 });
 
 Deno.test("a keys function that returns `true` instead of an owner authenticates no caller", async () => {
   for (const found of [true, 1, {}, { id: "" }]) {
-    const server = start(apiKey({ keys: () => found as never }));
+    await using server = start(apiKey({ keys: () => found as never }));
     assertEquals((await send(server, bearer("ada"))).status, 500);
-    await server.close();
   }
-  const server = start(basicAuth({ users: () => true as never }));
+  await using server = start(basicAuth({ users: () => true as never }));
   assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
-  await server.close();
 });
 
 Deno.test("a users function that returns a class instance, a list or a response authenticates no caller", async () => {
@@ -198,16 +194,14 @@ Deno.test("a users function that returns a class instance, a list or a response 
   for (const found of odd) {
     for (const users of [() => found, () => Promise.resolve(found)]) {
       const faults: unknown[] = [];
-      const server = start(basicAuth({ users: users as never }), faults);
+      await using server = start(basicAuth({ users: users as never }), faults);
       assertEquals((await send(server, headers)).status, 500);
       assertStringIncludes(`${faults[0]}`, sentence("users"));
-      await server.close();
     }
   }
   // An object without a prototype is accepted, because some database libraries return such rows.
-  const server = start(basicAuth({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
+  await using server = start(basicAuth({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
   assertEquals((await send(server, headers)).status, 200);
-  await server.close();
 });
 
 Deno.test("invalid options throw errors that do not contain secrets", () => {
@@ -259,7 +253,7 @@ Deno.test("a valid user name and password authenticate the user", async () => {
   const verify = (name: string, password: string) =>
     name === "ada" && password === users.ada || name === "bob" && password === "hunter22" ? {} : undefined;
   for (const each of [users, verify, async (...given: [string, string]) => await verify(...given)]) {
-    const server = start(basicAuth({ users: each, realm: "notes" }));
+    await using server = start(basicAuth({ users: each, realm: "notes" }));
     const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
     const login = (text: string) => send(server, { authorization: `Basic ${text}` });
     const right = await login(encode("ada:pässword:1"));
@@ -271,19 +265,17 @@ Deno.test("a valid user name and password authenticate the user", async () => {
       assertEquals([status, challenge?.startsWith('Basic realm="notes", charset="UTF-8"')], [401, true], wrong);
     }
     for (const broken of ["%%%", "=", "a", btoa("\xff:\xff")]) assertEquals((await login(broken)).status, 401);
-    await server.close();
   }
 });
 
 Deno.test("a user whose name a database spells in several ways is one principal if users returns an id", async () => {
   const find = (name: string) => name.trim().toLowerCase() === "ada" ? { id: "7", scopes: ["a"] } : undefined;
   for (const users of [find, async (name: string) => await find(name), { ada: { password: "x", id: "7" } }]) {
-    const server = start(basicAuth({ users }));
+    await using server = start(basicAuth({ users }));
     const names = typeof users === "object" ? ["ada"] : ["ada", "Ada", "ADA", " ada", "ada ", "ada\t"];
     for (const name of names) {
       assertEquals((await send(server, { authorization: `Basic ${btoa(`${name}:x`)}` })).id, "basic:7", name);
     }
-    await server.close();
   }
 });
 
@@ -293,13 +285,12 @@ Deno.test("a user whose id is not a non-empty string is not authenticated", asyn
     const server = start(basicAuth({ users: () => ({ id }) as never }), faults);
     assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
     assertStringIncludes(`${faults[0]}`, sentence("id"));
-    await server.close();
     assertThrows(() => basicAuth({ users: { ada: { password: "x", id } as never } }), TypeError, sentence("id"));
   }
 });
 
 Deno.test("a custom function declares which headers and cookies contain its credentials", async () => {
-  const server = start(customAuth(({ headers }) => {
+  await using server = start(customAuth(({ headers }) => {
     const sid = /sid=(\w+)/.exec(headers.get("cookie") ?? "")?.[1];
     return sid && headers.get("x-signature") === "ok" ? { id: `site:${sid}` } : undefined;
   }, { cookies: ["sid"], headers: ["X-Signature"], challenge: { scheme: "Site" } }));
@@ -309,5 +300,91 @@ Deno.test("a custom function declares which headers and cookies contain its cred
   assertStringIncludes(seen, "a=1;b=2");
   assert(!/x-signature|authorization|secret|sid=/.test(seen), seen);
   assertEquals((await send(server, {})).challenge, "Site");
-  await server.close();
+});
+
+// Mistakes in authentication options: an invalid `Authentication` refuses every request with a reason, and `fetch`
+// never throws.
+
+/** Casts a value, so that a test can pass a value of the wrong type. */
+function untyped(value: unknown): never {
+  return value as never;
+}
+
+const authenticate = () => ({ id: "ada" });
+const fetch = () => new Response("route");
+
+/** Invalid authentications, each with the names in the error. */
+const unusable: Readonly<Record<string, [Partial<Authentication>, ...names: string[]]>> = {
+  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes"],
+  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, '"x"', '"/x"'],
+  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, '"/x?y"', '"/x"'],
+  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, '"/a b"', '"/a%20b"'],
+  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, '"/x"'],
+  "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, '"/x"', "fetch()"],
+  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge"],
+  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge"],
+  "a challenge with a number": [{ challenge: { scheme: "Bearer", params: { a: untyped(5) } } }, "challenge"],
+  "an invalid header name": [{ credentials: { headers: ["x user"] } }, "credentials"],
+  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials"],
+};
+
+for (const [name, [parts, ...names]] of Object.entries(unusable)) {
+  Deno.test(`an authentication with ${name} serves no request`, async () => {
+    const faults: unknown[] = [];
+    const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
+    const server = openServer({ auth: { authenticate, ...parts }, observer });
+    const response = await server.fetch(toRequest("tools/list"));
+    assertEquals(response.status, 500);
+    const { message } = await assertRejects(() => server.ready(), TypeError, sentence(...names));
+    assertStringIncludes(String(faults), message);
+    const [, reason = message] = message.split(": ");
+    assert(!(await response.text()).includes(reason));
+  });
+}
+
+Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetch does not throw", async () => {
+  const params = { "a\nb": "x" };
+  for (
+    const make of [
+      () => refuseRequest(untyped(200)),
+      () => refuseRequest(untyped(undefined)),
+      () => refuseRequest(401, { challenge: untyped("Bearer") }),
+      () => refuseRequest(401, { challenge: { scheme: "Bea\r\nrer" } }),
+      () => refuseRequest(401, { challenge: [{ scheme: "Bearer", params }] }),
+    ]
+  ) {
+    assertThrows(make, TypeError, sentence());
+    const observer = { fault() {} };
+    const server = openServer({ auth: make, observer });
+    assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
+  }
+});
+
+Deno.test("apiKey() and basicAuth() throw if keys or users is empty, or is neither an object nor a function", () => {
+  const key = "0123456789abcdef";
+  assertThrows(() => apiKey({ keys: {} }), TypeError, sentence());
+  assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, sentence());
+  assertThrows(() => basicAuth({ users: {} }), TypeError, sentence());
+  for (const keys of [undefined, null, [key], key]) {
+    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, sentence("keys"));
+    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, sentence("users"));
+  }
+  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, sentence('"ada"'));
+  const scopes = untyped("notes:read");
+  assertThrows(() => apiKey({ keys: { ada: { key, scopes } } }), TypeError, sentence('"ada"', "scopes"));
+});
+
+Deno.test("the errors for other options name what is wrong with an untyped value", () => {
+  assertThrows(() => customStore(untyped({})), TypeError, sentence("get()"));
+  const server = { name: "x", version: "1.0.0" };
+  assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, sentence("observer"));
+  const own = extension({ id: "com.example/x" });
+  const use = untyped({ own: own.layer() });
+  assertThrows(
+    () => tool({ name: "t", use, run: () => "" }),
+    TypeError,
+    sentence("use", "functions"),
+  );
+  // `layer()` needs no arguments, because all its steps are optional.
+  createServer({ ...server, handlers: [own, tool({ name: "t", use: [own.layer()], run: () => "" })] });
 });

@@ -17,6 +17,7 @@ import { createLosable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { declared } from "../tasks/declared.ts";
 import { openShared } from "../tasks/shared_store.ts";
+import { openServer } from "../support/servers.ts";
 
 const secret = "a secret of at least thirty-two characters";
 
@@ -66,14 +67,7 @@ Deno.test("an authentication of one's own keeps a private value of a principal, 
     const records: unknown[] = [];
     const auth = isListed ? [apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } }), own] : own;
     const trail = audit({ write: (record) => void records.push(record) });
-    await using server = createServer({
-      name: "desk",
-      version: "1.0.0",
-      auth,
-      observer,
-      use: [trail],
-      handlers: [show(handles)],
-    });
+    const server = openServer({ auth, observer, use: [trail], handlers: [show(handles)] });
     await server.ready();
     const headers = { authorization: await issue(handles[0], "ada") };
     for (const era of ["modern", "legacy"] as const) {
@@ -159,7 +153,7 @@ Deno.test("a value that is not JSON cannot be attached, and a principal without 
     run: (_input, ctx) => handle?.attached(ctx) === undefined ? "nothing" : "a value",
   });
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
-  await using server = createServer({ name: "s", version: "1.0.0", auth, observer, handlers: [look] });
+  const server = openServer({ auth, observer, handlers: [look] });
   for (value of values) assertEquals(await ask(server, ""), 500);
   assertEquals(faults.length, values.length);
   assertEquals(faults[0], sentence("JSON"));
@@ -190,7 +184,7 @@ Deno.test("callers that share an API key keep their own values, also at the same
       return JSON.stringify(handles[0].attached(ctx));
     },
   });
-  await using server = createServer({ name: "s", version: "1.0.0", auth, handlers: [look] });
+  const server = openServer({ auth, handlers: [look] });
   await server.ready();
   const call = async (token: string) => {
     const headers = { authorization: "Bearer team-2f6c1e0b9d4a7853", "x-upstream": token };
@@ -247,7 +241,7 @@ Deno.test("an id can be used once, on all instances with the same store", async 
 Deno.test("ids of one principal that are too many do not use up ids of another, and are never accepted twice", async () => {
   const clock = fakeClock(1_800_000_000_000);
   const handles: Handles = [];
-  await using server = createServer({ name: "s", version: "1.0.0", auth: once(handles), clock });
+  const server = openServer({ auth: once(handles), clock });
   await server.ready();
   const [{ markUsed }] = handles;
   const use = (principal: string, id: number, at: number) => markUsed({ id: `${id}`, principal, at, ttlMs: 60_000 });
@@ -262,7 +256,7 @@ Deno.test("hostile: keys of one principal take no marks of each other, and the n
   for (const shared of [undefined, memoryStore({ clock })]) {
     const handles: Handles = [];
     const options = { secret, auth: once(handles), store: shared, clock };
-    await using server = createServer({ name: "s", version: "1.0.0", ...options });
+    const server = openServer({ ...options });
     await server.ready();
     const [{ markUsed }] = handles;
     let count = 0;
@@ -291,7 +285,7 @@ Deno.test("hostile: keys of one principal take no marks of each other, and the n
 Deno.test("ids that have expired leave their room to others, with 100,000 principals", async () => {
   const clock = fakeClock(1_800_000_000_000);
   const handles: Handles = [];
-  await using server = createServer({ name: "s", version: "1.0.0", auth: once(handles), clock });
+  const server = openServer({ auth: once(handles), clock });
   await server.ready();
   const [{ markUsed }] = handles;
   const use = async (principal: string, id: number) =>
@@ -315,7 +309,7 @@ Deno.test("during a rolling update, an id that an instance of an earlier version
   });
   const handles: Handles = [];
   const store = customStore(() => engine);
-  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store, clock });
+  const server = openServer({ auth: once(handles), store, clock });
   await server.ready();
   const [{ markUsed }] = handles;
   const { core, accounts } = server[INTERNALS].engine;
@@ -385,7 +379,7 @@ Deno.test("hostile: an id without a time, a principal or a text is never marked,
   const wrong: readonly unknown[] = [undefined, null, NaN, -1, Infinity, "2026-11-26", "", {}, Promise.resolve(1), []];
   for (const shared of [undefined, memoryStore()]) {
     const handles: Handles = [];
-    await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store: shared });
+    const server = openServer({ auth: once(handles), store: shared });
     await server.ready();
     const { markUsed, clock } = handles[0];
     const right = { id: "one", principal: "ada", at: clock.date(), ttlMs: 60_000 };
@@ -408,7 +402,7 @@ Deno.test("an id of one day stays used, whatever other ids of shorter life are m
   for (const shared of [undefined, memoryStore({ clock })]) {
     const handles: Handles = [];
     const options = { secret, auth: once(handles), store: shared, clock };
-    await using server = createServer({ name: "s", version: "1.0.0", ...options });
+    const server = openServer({ ...options });
     await server.ready();
     const { markUsed } = handles[0];
     const ticket = { id: "ticket", principal: "ada", at: clock.date(), ttlMs: 86_400_000 };
@@ -430,7 +424,7 @@ Deno.test("after the store has lost its data, ids that were created before are r
   const engine = await open();
   const store = customStore(() => engine);
   const handles: Handles = [];
-  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store, clock });
+  const server = openServer({ auth: once(handles), store, clock });
   await server.ready();
   const { markUsed } = handles[0];
   const { signal } = new AbortController();
@@ -449,7 +443,7 @@ Deno.test("hostile: requests that wait for a slow start are limited, time out, a
   const { pass } = gate();
   const auth = customAuth(() => ({ id: "ada" }), { start: () => pass });
   const clock = fakeClock();
-  const server = createServer({ name: "s", version: "1.0.0", auth, clock, observer: { fault() {} } });
+  const server = openServer({ auth, clock, observer: { fault() {} } });
   const statuses: number[] = [];
   const all = Array.from({ length: 1500 }, async () => void statuses.push(await ask(server, "")));
   await until(() => statuses.length > 100, "the requests beyond the limit");
@@ -468,7 +462,7 @@ Deno.test("an authentication is not started again after its server was closed", 
   let starts = 0;
   const route = { path: "/about", fetch: () => new Response("about") };
   const auth: Authentication = { start: () => void starts++, authenticate: () => ({ id: "ada" }), routes: [route] };
-  const server = createServer({ name: "s", version: "1.0.0", auth, observer: { fault() {} } });
+  const server = openServer({ auth, observer: { fault() {} } });
   const about = async () => (await server.fetch(new Request("http://localhost/about"))).status;
   assertEquals(await about(), 200);
   await server.close();
@@ -505,7 +499,7 @@ Deno.test("a call for an earlier caller does not give its private value to other
     ],
     run: () => "saved",
   });
-  await using server = createServer({ name: "s", version: "1.0.0", auth, handlers: [saver, look, save] });
+  const server = openServer({ auth, handlers: [saver, look, save] });
   await server.ready();
   const connect = (headers: Record<string, string>) =>
     connectTest(server, { transport: "http", headers: { authorization: "Bearer team-2f6c1e0b9d4a7853", ...headers } });
@@ -528,7 +522,7 @@ Deno.test("a call for an earlier caller does not give its private value to other
 
 Deno.test("while the store fails, it is unknown whether an id was used", async () => {
   const losable = createLosable();
-  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(), store: losable.open() });
+  const server = openServer({ auth: once(), store: losable.open() });
   assertEquals(toStatus([await ask(server, "ada/one")]), ["accepted"]);
   losable.isLost = true;
   assertEquals(toStatus([await ask(server, "ada/two")]), [503]);
@@ -552,7 +546,7 @@ Deno.test("an authentication that cannot start is started again with the next re
     },
   });
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
-  const server = createServer({ name: "s", version: "1.0.0", auth, observer });
+  const server = openServer({ auth, observer });
   await assertRejects(() => server.ready(), Error, "no connection");
   assertEquals([await ask(server, ""), faults], [500, ["no connection"]]);
   fails = false;
@@ -579,7 +573,7 @@ Deno.test("if a scheme of a list cannot start, the other schemes are stopped and
       if (fails) throw new Error("no connection");
     },
   });
-  await using server = createServer({ name: "s", version: "1.0.0", auth: [good, bad] });
+  const server = openServer({ auth: [good, bad] });
   await assertRejects(() => server.ready(), Error, "no connection");
   assertEquals(steps, ["good", "bad", "good stops"]);
   fails = false;
@@ -594,12 +588,11 @@ Deno.test("an authentication starts although the store does not respond", async 
   const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
   const started = { ...auth, start() {} };
   const limits = { calls: { closeMs: 20 } };
-  const server = createServer({ name: "s", version: "1.0.0", secret, auth: started, store: hanging, limits, observer });
+  const server = openServer({ auth: started, store: hanging, limits, observer });
   const headers = { authorization: "Bearer ada-2f6c1e0b9d4a7853" };
   const client = await connectTest(server, { transport: "http", headers });
   assertEquals((await client.request("server/discover")).resultType, "complete");
   assertEquals(isDegraded, false, "the request waited for the store");
   await client.close();
   await hanging.close();
-  await server.close();
 });

@@ -1,6 +1,6 @@
 // A custom `Authentication` over every transport and in both eras: metadata, scopes and expiry.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { createServer, type Server, tool } from "../../mod.ts";
+import { type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
@@ -10,6 +10,7 @@ import { textOf } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { checkTokens, type Claims, sign } from "./token_check.ts";
+import { openServer } from "../support/servers.ts";
 
 const resource = "http://localhost/mcp";
 const issuer = "https://login.example.com";
@@ -36,14 +37,7 @@ function start(options: { readonly clock?: ReturnType<typeof fakeClock>; readonl
     },
   });
   const observer = { fault: ({ error }: { readonly error: unknown }) => events.push(`fault ${error}`) };
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    auth,
-    observer,
-    handlers: [whoami, wipe],
-    ...rest,
-  });
+  const server = openServer({ auth, observer, handlers: [whoami, wipe], ...rest });
   return { server, events };
 }
 
@@ -63,7 +57,6 @@ Deno.test("the challenge of a custom token check contains the URL of its metadat
   const found = await findMetadata(server);
   assertEquals([found.status, found.headers.get("access-control-allow-origin")], [200, "*"]);
   assertEquals((await found.json()).resource, resource);
-  await server.close();
 });
 
 for (const era of ["modern", "legacy"] as const) {
@@ -118,7 +111,6 @@ Deno.test("a custom token check refuses tokens that are forged, issued for anoth
   assertEquals((await server.fetch(toRequest("tools/list", {}, good))).status, 200);
   await clock.advance(60_000);
   assertEquals((await server.fetch(toRequest("tools/list", {}, good))).status, 401);
-  await server.close();
 });
 
 Deno.test("a request fails if the token check cannot load its key, and the next request loads the key again", async () => {
@@ -129,5 +121,4 @@ Deno.test("a request fails if the token check cannot load its key, and the next 
   assert(!(await failed.text()).includes("issuer"));
   assertEquals((await server.fetch(toRequest("tools/list", {}, headers))).status, 200);
   assertEquals(events, ["load", "fault Error: the issuer is down", "load"]);
-  await server.close();
 });

@@ -76,7 +76,7 @@ const subjects: readonly Subject[] = [
   { path: "src/server/call/principal.ts", tests: ["auth/principals_test.ts"] },
   { path: "src/server/capacity/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
   { path: "src/auth/secrets.ts", tests: ["auth/schemes_test.ts"] },
-  { path: "src/server/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
+  { path: "src/server/transports/http/canonical_params.ts", tests: ["hostile/tenant_paths_test.ts"] },
 ];
 
 /** A mutation of a file. */

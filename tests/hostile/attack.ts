@@ -1,7 +1,8 @@
 // Creates the requests with which tests attack a server's accounting of memory and slots. Tests pass the requests
 // directly to `fetch`.
-import { createServer, type ServerOptions } from "../../mod.ts";
+import type { ServerOptions } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -10,7 +11,7 @@ export const any = { type: "object" } as const;
 
 /** Creates a server whose observer ignores faults. */
 export function start(options: Partial<ServerOptions>) {
-  return createServer({ name: "attacked", version: "1.0.0", observer: { fault() {} }, ...options });
+  return openServer({ observer: { fault() {} }, ...options });
 }
 
 /** Returns request info for `fetch` with the given principal. */

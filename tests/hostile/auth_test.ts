@@ -1,6 +1,6 @@
 // Attempts to bypass authentication, to read credentials, or to use the sessions of another caller.
 import { assert, assertEquals } from "@std/assert";
-import { type Context, createServer, resource, tool } from "../../mod.ts";
+import { type Context, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { serve } from "../peers/runtime.ts";
@@ -10,11 +10,15 @@ import { connectRaw } from "./raw.ts";
 import { start, toGet, toInitialize, toLegacy } from "./attack.ts";
 import { compareCosts } from "../support/cost.ts";
 import { testLimits } from "../support/limits.ts";
+import { openServer } from "../support/servers.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 
 Deno.test("a request with two Authorization headers is refused", async () => {
-  const server = start({ auth: apiKey({ keys: { ada: ADA } }), handlers: [tool({ name: "t", run: () => "served" })] });
+  await using server = start({
+    auth: apiKey({ keys: { ada: ADA } }),
+    handlers: [tool({ name: "t", run: () => "served" })],
+  });
   await using port = serve({ fetch: server.fetch });
   const send = async (...keys: readonly string[]) => {
     const connection = await connectRaw(Number(port.host.split(":")[1]));
@@ -30,7 +34,6 @@ Deno.test("a request with two Authorization headers is refused", async () => {
   for (const [first, second] of [[ADA, "wrong"], ["wrong", ADA], [ADA, ADA]]) {
     assertEquals(await send(first, second), 400);
   }
-  await server.close();
 });
 
 /** Yields all values that are reachable from a value, except through private fields. */
@@ -66,9 +69,7 @@ Deno.test("no credential is reachable from a context in a handler, a middleware 
     return true;
   };
   const faults: unknown[] = [];
-  const server = createServer({
-    name: "t",
-    version: "1",
+  const server = openServer({
     auth: apiKey({ keys: { ada: ADA }, header: "X-Key", cookie: "sid", query: "key" }),
     handlers: [tool({ name: "t", allow: look, run: (_, ctx) => String(look(ctx)) })],
     use: [async (ctx, next) => {
@@ -93,7 +94,6 @@ Deno.test("no credential is reachable from a context in a handler, a middleware 
     }
   }
   assertEquals([faults, looked], [[], 21]);
-  await server.close();
 });
 
 Deno.test("the server refuses a session, a requestState or a cursor that belongs to another caller", async () => {
@@ -108,7 +108,11 @@ Deno.test("the server refuses a session, a requestState or a cursor that belongs
       return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
     },
   });
-  const server = start({ auth: byKey, handlers: [...notes, ask], limits: testLimits({ calls: { pageItems: 2 } }) });
+  await using server = start({
+    auth: byKey,
+    handlers: [...notes, ask],
+    limits: testLimits({ calls: { pageItems: 2 } }),
+  });
   const send = async (name: "ada" | "bob", method: string, params: object) => {
     const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
     return await readReply(await server.fetch(toRequest(method, { ...params, _meta }, toSigned(name))));
@@ -134,7 +138,6 @@ Deno.test("the server refuses a session, a requestState or a cursor that belongs
     assertEquals([ping.status, stream.status], name === "ada" ? [200, 200] : [404, 404]);
     await stream.body?.cancel();
   }
-  await server.close();
 });
 
 Deno.test("checking a wrong key takes the same time whether its first or its last character is wrong", async () => {
@@ -143,6 +146,5 @@ Deno.test("checking a wrong key takes the same time whether its first or its las
     await server.fetch(toRequest("ping", {}, { authorization: `Bearer ${key}` }));
   const runs = { far: send("b".repeat(3000)), near: send("a".repeat(2999) + "b") };
   const costs = await compareCosts(runs, ({ far, near }) => near < 3 * far + 0.2 && far < 3 * near + 0.2);
-  await server.close();
   assertEquals(costs, undefined);
 });

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
+  extension,
   group,
   prompt,
   resource,
@@ -11,14 +12,15 @@ import {
   service,
   tool,
 } from "../../mod.ts";
-import { guard } from "../../src/layers/layers.ts";
+import { guard, type GuardOptions } from "../../src/layers/layers.ts";
 import { z } from "zod";
-import { McpError } from "../../src/testing/testing.ts";
+import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { toRequest } from "../support/requests.ts";
 import { start, toCall } from "./attack.ts";
+import { openServer } from "../support/servers.ts";
 
 /** Options without type checks, as in plain JavaScript. */
 // deno-lint-ignore no-explicit-any
@@ -37,7 +39,6 @@ async function toText(options: Partial<ServerOptions>, request = toCall("secret"
   const response = await server.fetch(request);
   const text = `${response.status} ${await response.text()}`;
   await reportRejections();
-  await server.close();
   return text;
 }
 
@@ -58,9 +59,8 @@ for (const [kind, handler] of Object.entries(copied)) {
     for (const copy of copies) {
       assertThrows(() => start({ handlers: [copy] }), TypeError, sentence("tool()"));
       assertThrows(() => group("g", [copy]), TypeError, sentence("g"));
-      const server = start({});
+      await using server = start({});
       assertThrows(() => server.handlers.add(copy), TypeError, sentence("tool()"));
-      await server.close();
     }
   });
 
@@ -108,9 +108,8 @@ for (
 ) {
   const shown = JSON.stringify(selection, (_key, value) => value ?? `${value}`);
   Deno.test(`disable throws for a selection that matches nothing: ${shown}`, async () => {
-    const server = start({ handlers: [secret] });
+    await using server = start({ handlers: [secret] });
     assertThrows(() => server.handlers.disable(selection), TypeError, sentence());
-    await server.close();
   });
 }
 
@@ -251,3 +250,33 @@ for (const [name, [options, request]] of Object.entries(strays)) {
     assert(!text.includes("the secret"), text);
   });
 }
+
+// Guards that return `null` instead of `undefined`.
+
+const empty: GuardOptions = { output: [() => null] };
+
+for (const place of ["the handler", "the server"]) {
+  Deno.test(`an output guard of ${place} can replace a value with null`, async () => {
+    const secret = tool({
+      name: "secret",
+      use: [guard(place === "the handler" ? empty : {})],
+      run: () => "the secret",
+    });
+    const server = start({ handlers: [secret], use: [guard(place === "the server" ? empty : {})] });
+    const text = await (await server.fetch(toCall("secret"))).text();
+    assertEquals(text.includes("the secret"), false, text);
+  });
+}
+
+// Attempts to disable an extension with a rule.
+
+Deno.test("disable() throws for an extension, because the rule would have no effect", async () => {
+  const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
+  const server = openServer({ handlers: [audit] });
+  assertThrows(() => server.handlers.disable(audit), TypeError, sentence(audit.id));
+  assertThrows(() => server.handlers.enable(audit), TypeError, sentence(audit.id));
+  await using client = await connectTest(server, { capabilities: { extensions: { [audit.id]: {} } } });
+  assertEquals((await client.request("audit/get", {})).calls, 3);
+  server.handlers.remove(audit);
+  await assertRejects(() => client.request("audit/get", {}), McpError, sentence("audit/get"));
+});

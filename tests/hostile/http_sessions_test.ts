@@ -1,6 +1,6 @@
 // Attacks on the sessions of legacy revisions.
 import { assert, assertEquals, assertMatch, assertNotMatch } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import {
@@ -15,6 +15,7 @@ import {
   toMessage,
 } from "./http.ts";
 import { testLimits } from "../support/limits.ts";
+import { openServer } from "../support/servers.ts";
 
 const invalid = { status: 400, code: -32600 };
 const gone = { status: 404, code: -32600 };
@@ -55,7 +56,7 @@ cases("requests without a session are refused where sessions are required", {
 ]);
 
 Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () => {
-  const server = createServer({ name: "hostile", version: "1.0.0" });
+  const server = openServer();
   const ids = await Promise.all(Array.from({ length: 2000 }, async () => {
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
     const request = new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(initialize) });
@@ -71,7 +72,6 @@ Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () =
     const seen = new Set(ids.map((id) => id.at(place)));
     assert(seen.size >= 60, `position ${place} takes only ${seen.size} characters`);
   }
-  await server.close();
 });
 
 Deno.test("DELETE during a call aborts the handler and ends the call", async (t) => {

@@ -2,7 +2,7 @@
 // and with other scopes.
 import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { createServer, McpError, tool } from "../../mod.ts";
+import { McpError, tool } from "../../mod.ts";
 import type { Authentication } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
@@ -12,6 +12,7 @@ import { callOf, HELLO, serveOld } from "./sse.ts";
 import { measureHeap } from "../support/heap.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const LARGE = "x".repeat(200_000);
 
@@ -25,7 +26,7 @@ const byScopes: Authentication = {
 
 Deno.test("each message has the scopes of its own credentials, not the scopes of the request that opened the stream", async () => {
   const write = tool({ name: "write", scopes: ["write"], run: (_, { principal }) => `${principal?.scopes}` });
-  const server = start({ auth: byScopes, handlers: [write] });
+  await using server = start({ auth: byScopes, handlers: [write] });
   const { open, post } = serveOld(server);
   const { address, next, leave } = await open("/sse", { headers: { authorization: "read,write" } });
   const few = { headers: { authorization: "read" } };
@@ -38,7 +39,6 @@ Deno.test("each message has the scopes of its own credentials, not the scopes of
   assertStringIncludes(await next() ?? "", '"read,write"');
   assertEquals((await post(address, callOf("write"))).status, 401);
   await leave();
-  await server.close();
 });
 
 Deno.test("a message is refused if its stream ends while the body arrives", async () => {
@@ -54,12 +54,11 @@ Deno.test("a message is refused if its stream ends while the body arrives", asyn
   await leave();
   writer.close().catch(() => {});
   const { status } = await answer;
-  await server.close();
   assertEquals([status, ran], [404, 0]);
 });
 
 Deno.test("the response is the same for the id of a closed stream, for another caller's id and for a guessed or duplicated id", async () => {
-  const server = start({ handlers: [] });
+  await using server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
   const ada = { info: { principal: { id: "ada" } } };
@@ -80,14 +79,11 @@ Deno.test("the response is the same for the id of a closed stream, for another c
     assertEquals([response.status, await response.text()], [404, sentence()]);
   }
   await leave();
-  await server.close();
 });
 
 Deno.test("an error while a tenant's handlers are created is reported to the observer, and fetch does not throw", async () => {
   const faults: unknown[] = [];
-  const server = createServer({
-    name: "tenants",
-    version: "1.0.0",
+  const server = openServer({
     path: "/:tenant/mcp",
     handlers({ tenant }) {
       throw tenant === "mcp" ? McpError.invalidParams("secret") : new Error("secret");
@@ -110,11 +106,7 @@ Deno.test("an error while a tenant's handlers are created is reported to the obs
 
 Deno.test("an invalid principal that is passed to fetch is reported as a fault", async () => {
   const faults: unknown[] = [];
-  const server = createServer({
-    name: "old",
-    version: "1.0.0",
-    observer: { fault: ({ error }) => faults.push(error) },
-  });
+  const server = openServer({ observer: { fault: ({ error }) => faults.push(error) } });
   const { open } = serveOld(server);
   assertEquals((await open("/sse", { info: { principal: { id: 5 } } })).response.status, 500);
   await server.close();
@@ -125,7 +117,7 @@ Deno.test("the memory for messages to an unread stream is limited, and is releas
   let ran = 0;
   const large = tool({ name: "large", run: () => (ran++, LARGE) });
   const limits = testLimits({ memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } });
-  const server = start({ handlers: [large], limits });
+  await using server = start({ handlers: [large], limits });
   const { open, post } = serveOld(server);
   const info = { principal: { id: "eve" } };
   const { address } = await open("/sse", { info });
@@ -139,7 +131,6 @@ Deno.test("the memory for messages to an unread stream is limited, and is releas
   assertEquals((await post(address, HELLO, { info })).status, 404);
   const { accounts } = server[INTERNALS].engine;
   await until(() => accounts.memory.used === 0 && accounts.streams.used === 0, "everything is released");
-  await server.close();
 });
 
 Deno.test("a message whose response waits is not kept in memory", async () => {
@@ -150,7 +141,7 @@ Deno.test("a message whose response waits is not kept in memory", async () => {
 Deno.test("requests whose responses wait are charged to their client, and no more of them wait than it may hold", async () => {
   const hold = tool({ name: "hold", run: () => new Promise<string>(() => {}) });
   const limits = { calls: { runningPerClient: 1, closeMs: 1 }, memory: { bytesPerClient: 1_000_000 } };
-  const server = start({ handlers: [hold], limits });
+  await using server = start({ handlers: [hold], limits });
   const { open, post } = serveOld(server);
   const { accounts, scheduler } = server[INTERNALS].engine;
   const [eve, ada] = ["eve", "ada"].map((id) => ({ info: { principal: { id } } }));
@@ -173,11 +164,10 @@ Deno.test("requests whose responses wait are charged to their client, and no mor
   assertEquals([...new Set((await Promise.all(posting)).map(({ status }) => status))], [202]);
   await other.leave();
   await until(() => accounts.memory.used === 0 && scheduler.running === 0, "everything is released");
-  await server.close();
 });
 
 Deno.test("one client cannot use up the streams of other clients", async () => {
-  const server = start({ limits: { connections: { streamsPerClient: 2, streams: 4 } } });
+  await using server = start({ limits: { connections: { streamsPerClient: 2, streams: 4 } } });
   const { open } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
   const streams = await Promise.all(Array.from({ length: 10 }, () => open("/sse", eve)));
@@ -186,7 +176,6 @@ Deno.test("one client cannot use up the streams of other clients", async () => {
   assertEquals(ada.response.status, 200);
   for (const { leave } of [...streams, ada]) await leave();
   await until(() => server[INTERNALS].engine.accounts.streams.used === 0, "all are closed");
-  await server.close();
 });
 
 Deno.test("a stream ends when its credentials expire, even if a call is running and the client does not read", async () => {
@@ -202,7 +191,7 @@ Deno.test("a stream ends when its credentials expire, even if a call is running 
         signal.addEventListener("abort", () => aborted.resolve());
       }),
   });
-  const server = start({ clock, handlers: [hold] });
+  await using server = start({ clock, handlers: [hold] });
   const { open, post } = serveOld(server);
   const info = { principal: { id: "ada", expiresAt } };
   const { address, next } = await open("/sse", { info });
@@ -217,14 +206,11 @@ Deno.test("a stream ends when its credentials expire, even if a call is running 
   assertEquals(await next(), undefined);
   const { accounts } = server[INTERNALS].engine;
   assertEquals([accounts.streams.used, accounts.memory.used], [0, 0]);
-  await server.close();
 });
 
 Deno.test("a stream that the server closes no longer counts, and the observer is notified of its end", async () => {
   const seen: string[] = [];
-  const server = createServer({
-    name: "old",
-    version: "1.0.0",
+  const server = openServer({
     observer: { stream: ({ state, transport }) => void seen.push(`${transport} ${state}`) },
   });
   const { open } = serveOld(server);
@@ -237,7 +223,7 @@ Deno.test("a stream that the server closes no longer counts, and the observer is
 });
 
 Deno.test("headers for resumption, other revisions and sessions have no effect", async () => {
-  const server = start({ handlers: [] });
+  await using server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const headers = { "last-event-id": "x_99", "mcp-session-id": "x", "mcp-protocol-version": "2026-07-28" };
   const { address, next, leave } = await open("/sse", { headers });
@@ -245,5 +231,4 @@ Deno.test("headers for resumption, other revisions and sessions have no effect",
   assertEquals((await post(address, HELLO, { headers })).status, 202);
   assertStringIncludes(await next() ?? "", "2024-11-05");
   await leave();
-  await server.close();
 });

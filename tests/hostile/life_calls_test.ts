@@ -1,6 +1,6 @@
 // Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, McpError, type Observer, tool, ToolError } from "../../mod.ts";
+import { McpError, type Observer, tool, ToolError } from "../../mod.ts";
 import { refuseRequest } from "../../src/server/engine/auth.ts";
 import { layer, type UseItem } from "../../src/layers/layers.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -12,6 +12,7 @@ import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
+import { openServer } from "../support/servers.ts";
 
 const any = { type: "object" } as const;
 
@@ -122,10 +123,9 @@ Deno.test("an observer that throws, rejects or hangs changes no response", () =>
       () => new Promise(() => {}),
     ];
     for (const fault of hooks) {
-      const server = createServer({ name: "told", version: "1.0.0", handlers: [broken], observer: { fault } });
+      const server = openServer({ handlers: [broken], observer: { fault } });
       const { result } = await ask(server, "tools/call", { name: "broken" });
       assertEquals(toFirstLine(textOf(result)), sentence("ID"));
-      await server.close();
     }
   }));
 
@@ -330,7 +330,7 @@ Deno.test("thousands of queued calls that end immediately do not grow the stack"
       return "";
     },
   });
-  const server = createServer({ name: "queue", version: "1.0.0", handlers: [hold], limits: { calls: { running: 1 } } });
+  const server = openServer({ handlers: [hold], limits: { calls: { running: 1 } } });
   const first = server.fetch(toRequest("tools/call", { name: "hold" }));
   await until(() => isRunning, "the first call runs");
   const waiting = Array.from({ length: 4200 }, () => ask(server, "tools/list"));
@@ -342,7 +342,6 @@ Deno.test("thousands of queued calls that end immediately do not grow the stack"
   // A quarter of the 4,096 places in the queue is reserved for clients with an identity.
   assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 3072);
   assertEquals((await ask(server, "tools/list")).status, 200);
-  await server.close();
 });
 
 Deno.test("a cancellation that races with the end of a call causes at most one response, 10,000 times", () =>
@@ -356,7 +355,7 @@ Deno.test("a cancellation that races with the end of a call causes at most one r
         return "done";
       },
     });
-    const server = createServer({ name: "race", version: "1.0.0", handlers: [race] });
+    const server = openServer({ handlers: [race] });
     await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
     const answers = new Map<number, number>();
     const outcomes = { answered: 0, silent: 0 };
@@ -388,7 +387,6 @@ Deno.test("a cancellation that races with the end of a call causes at most one r
     assert(outcomes.answered > 500 && outcomes.silent > 500, JSON.stringify(outcomes));
     end.close();
     await client.close();
-    await server.close();
   }));
 
 Deno.test("a client that disconnects while the response is sent gets at most one response, 1,000 times", () =>
@@ -405,7 +403,7 @@ Deno.test("a client that disconnects while the response is sent gets at most one
         return "done";
       },
     });
-    const server = createServer({ name: "race", version: "1.0.0", handlers: [race] });
+    const server = openServer({ handlers: [race] });
     const outcomes = { whole: 0, cut: 0 };
     for (let i = 0; i < 1000; i++) {
       const request = toRequest("tools/call", { name: "race", _meta: { progressToken: 1 } });
@@ -424,7 +422,6 @@ Deno.test("a client that disconnects while the response is sent gets at most one
     }
     assert(outcomes.whole > 50 && outcomes.cut > 50, JSON.stringify(outcomes));
     await until(() => running === 0, "all handlers end");
-    await server.close();
   }));
 
 behaviour("if a result cannot be sent, the response is an error, on a stream as well", async (connect) => {
@@ -528,10 +525,9 @@ for (const [title, item] of Object.entries(OVERLAPS)) {
           throw new ToolError("handler failed");
         },
       });
-      const server = createServer({ name: "s", version: "1.0.0", handlers: [fails, throws, busy] });
+      const server = openServer({ handlers: [fails, throws, busy] });
       for (const name of ["fails", "throws", "busy"]) await ask(server, "tools/call", { name });
       await turn(10);
-      await server.close();
     }));
 }
 
@@ -568,9 +564,7 @@ for (const step of ["admit", "allow", "limit"] as const) {
         use: step === "limit" ? [limiting] : [],
         run: () => "never",
       });
-      const server = createServer({
-        name: "full",
-        version: "1.0.0",
+      const server = openServer({
         handlers: [hold, work],
         ...step === "admit" && { admit: async () => !isFull || await refuse() || refuseRequest(403) },
         limits: testLimits({ calls: { running: 1, waiting: 0 } }),
@@ -582,6 +576,5 @@ for (const step of ["admit", "allow", "limit"] as const) {
       assertEquals(asked, 1);
       open();
       assertEquals((await holding).error, undefined);
-      await server.close();
     }));
 }

@@ -7,6 +7,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { ask, readReply, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
+import { openServer } from "../support/servers.ts";
 
 /** Registers a test with Deno's sanitizers, so that a leaked timer, listener or stream fails the test. */
 function clean(name: string, fn: () => Promise<void>): void {
@@ -26,7 +27,7 @@ function createHolding(options: Partial<ServerOptions> = {}) {
     },
   });
   const handlers = [hold, resource({ uri: "test://one", name: "one", read: () => "" })];
-  return { open, counts, server: createServer({ name: "ending", version: "1.0.0", handlers, ...options }) };
+  return { open, counts, server: openServer({ handlers, ...options }) };
 }
 
 function toListen(): RequestInit {
@@ -139,7 +140,7 @@ clean("queued calls get a response when the server closes", async () => {
 clean("over a pipe, closing the server ends running calls and subscriptions", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
-    const client = await connectTest(server, { era, transport: "pipe" });
+    await using client = await connectTest(server, { era, transport: "pipe" });
     const running = client.callTool("hold").catch((error) => error.message);
     const subscription = era === "modern" ? await client.subscribe({ toolsListChanged: true }) : undefined;
     await until(() => counts.started === 1, "the call runs");
@@ -148,7 +149,6 @@ clean("over a pipe, closing the server ends running calls and subscriptions", as
     await subscription?.ended;
     await assertRejects(() => client.request("tools/list"), Error, sentence());
     open();
-    await client.close();
   }
 });
 
@@ -191,7 +191,7 @@ clean(
 clean("a notification without a recipient is dropped without an error", async () => {
   const { server } = createHolding();
   const late = tool({ name: "late", run: () => "" });
-  const client = await connectTest(server, { era: "modern", transport: "pipe" });
+  await using client = await connectTest(server, { era: "modern", transport: "pipe" });
   await client.subscribe({ toolsListChanged: true });
   server.handlers.add(late);
   const closing = server.close();
@@ -201,7 +201,6 @@ clean("a notification without a recipient is dropped without an error", async ()
   server.handlers.add(late);
   server.handlers.remove(late);
   server.resourceUpdated("test://one");
-  await client.close();
 });
 
 clean("a handler can still log and report progress after its client has disconnected", async () => {
@@ -220,7 +219,7 @@ clean("a handler can still log and report progress after its client has disconne
       return "chatted";
     },
   });
-  const server = createServer({ name: "chat", version: "1.0.0", handlers: [chat] });
+  const server = openServer({ handlers: [chat] });
   const url = "http://localhost/mcp";
   for (const session of [undefined, await startSession(url, server.fetch)]) {
     const response = await server.fetch(new Request(url, toCall("chat", { session, meta: { progressToken: 1 } })));
@@ -228,7 +227,6 @@ clean("a handler can still log and report progress after its client has disconne
   }
   go();
   await until(() => said === 2 * 498, "both handlers end");
-  await server.close();
 });
 
 clean("closing one server does not affect another server in the same process", async () => {
@@ -245,10 +243,7 @@ clean("closing one server does not affect another server in the same process", a
   const foreign = await other.server.fetch(new Request("http://localhost/mcp", toCall("hold", { session })));
   assertEquals(foreign.status, 404);
   await foreign.text();
-  for (const { server, open } of [one, two, other]) {
-    open();
-    await server.close();
-  }
+  for (const { open } of [one, two, other]) open();
 });
 
 /** Maps the library's imports to packages. */

@@ -1,6 +1,6 @@
 // Clients of one server never receive each other's data, even if all clients use the same request ids.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -9,6 +9,7 @@ import { random } from "../support/random.ts";
 import { LEGACY, MODERN } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 import { readReply } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const any = { type: "object" } as const;
 
@@ -39,7 +40,7 @@ async function readWords(response: Response): Promise<unknown[]> {
 }
 
 Deno.test("each of 20,000 requests with the id 1 gets its own response", async () => {
-  const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
+  const server = openServer({ handlers: [echoing(154)] });
   const url = "http://localhost/mcp";
   const { below } = random(1154);
   const sessions = await Promise.all(Array.from({ length: 20 }, () => startSession(url, server.fetch)));
@@ -56,11 +57,10 @@ Deno.test("each of 20,000 requests with the id 1 gets its own response", async (
     }
   }));
   assertEquals(wrong, 0);
-  await server.close();
 });
 
 Deno.test("each of 1,000 requests with the id 1 over TCP connections gets its own response", async () => {
-  const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
+  const server = openServer({ handlers: [echoing(155)] });
   const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
   const sessions = await Promise.all(Array.from({ length: 5 }, () => startSession(url, fetch)));
@@ -141,7 +141,7 @@ Deno.test("a handler always receives its own caller's client info and principal"
       return JSON.stringify([before, after]);
     },
   });
-  const server = createServer({ name: "facts", version: "1.0.0", handlers: [facts] });
+  const server = openServer({ handlers: [facts] });
   const clients = await Promise.all(Array.from({ length: 20 }, async (_, i) => {
     const principal: Principal | undefined = i % 3 ? { id: `user ${i}` } : undefined;
     const logLevel = i % 2 ? "error" as const : "debug" as const;
@@ -161,7 +161,6 @@ Deno.test("a handler always receives its own caller's client info and principal"
     })
   ));
   for (const { client } of clients) await client.close();
-  await server.close();
 });
 
 behaviour("a handler's changes to its input or result do not affect other calls", async (connect) => {
@@ -186,7 +185,7 @@ behaviour("a handler's changes to its input or result do not affect other calls"
 });
 
 Deno.test("sessions see complete lists of allowed handlers while handlers are added and removed", async () => {
-  const server = createServer({ name: "lists", version: "1.0.0", handlers: [echoing(157)] });
+  const server = openServer({ handlers: [echoing(157)] });
   const url = "http://localhost/mcp";
   const sessions = await Promise.all(Array.from({ length: 100 }, () => startSession(url, server.fetch)));
   const streams = await Promise.all(

@@ -1,15 +1,7 @@
 // The server enforces every limit, and the error names the limit.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/internals.ts";
-import {
-  type Authentication,
-  createServer,
-  extension,
-  type Observer,
-  resource,
-  type ServerOptions,
-  tool,
-} from "../../mod.ts";
+import { type Authentication, extension, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { basicAuth } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -23,6 +15,7 @@ import { META, toMeta } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 import { BOUNDS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -91,7 +84,7 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
     fault: ({ error }) => faults.push(String(error)),
     limit: ({ limit }) => reached.add(limit),
   };
-  const server = createServer({ name: "limits", version: "1.0.0", handlers, limits, clock, observer, ...more });
+  const server = openServer({ handlers, limits, clock, observer, ...more });
   return {
     ...{ server, clock, faults, open, counts },
     async [Symbol.asyncDispose]() {
@@ -333,7 +326,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "request.batchMessages"() {
     await using held = start(testLimits({ request: { batchMessages: 2 } }));
-    const client = await connectTest(held.server, { era: "legacy", revisions: ["2025-03-26"] });
+    await using client = await connectTest(held.server, { era: "legacy", revisions: ["2025-03-26"] });
     const one = { jsonrpc: "2.0", method: "notifications/x" };
     const { headers } = toCall("", { session: client.sessionId });
     for (const [count, status] of [[2, 202], [3, 400]]) {
@@ -342,7 +335,6 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       assertEquals(response.status, status);
       if (status === 400) assertStringIncludes(await response.text(), "(request.batchMessages)");
     }
-    await client.close();
   },
   async "request.lineBytes"() {
     await using held = start({ request: { lineBytes: 500 } });
@@ -479,7 +471,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "calls.answerMs"() {
     await using held = start({ calls: { answerMs: 10_000 } });
-    const client = await connectTest(held.server, {
+    await using client = await connectTest(held.server, {
       era: "legacy",
       onElicit: () => new Promise(() => {}),
     });
@@ -490,7 +482,6 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     );
     await held.clock.advance(11_000);
     assertStringIncludes(await coming, "calls.answerMs");
-    await client.close();
   },
   async "calls.rounds"() {
     await using held = start(testLimits({ calls: { rounds: 2 } }));
@@ -662,14 +653,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     let running = 0;
     const limits = testLimits({ endpoints: { open: 1 } });
     const observer: Observer = { limit: ({ limit }) => reached.add(limit) };
-    const server = createServer({
-      name: "held",
-      version: "1",
-      path: "/:tenant/mcp",
-      handlers: [hold],
-      limits,
-      observer,
-    });
+    const server = openServer({ path: "/:tenant/mcp", handlers: [hold], limits, observer });
     const send = (tenant: string) => {
       const { headers, body } = toCall("hold");
       return server.fetch(new Request(`http://localhost/${tenant}/mcp`, { method: "POST", headers, body }));
@@ -684,7 +668,6 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const second = await send("bob");
     assertEquals(second.status, 200);
     await second.text();
-    await server.close();
   },
   async "auth.runningPerPeer"() {
     await using held = startAuth({ runningPerPeer: 1 });

@@ -1,7 +1,7 @@
 // Regular expressions and parsers take linear time. Each regular expression in the source is tested with long
 // repetitions of its characters, and each parser that a client can reach is tested with the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import { createServer, resource, tool } from "../../mod.ts";
+import { resource, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/core/protocol/header_value.ts";
 import { parseMessage } from "../../src/core/protocol/message_parser.ts";
@@ -10,6 +10,7 @@ import { LineSplitter } from "../../src/core/line_splitter.ts";
 import { compareCosts, leastCost } from "../support/cost.ts";
 import { startSession, toCall } from "./unread.ts";
 import config from "../../deno.json" with { type: "json" };
+import { openServer } from "../support/servers.ts";
 
 interface Pattern {
   readonly file: string;
@@ -272,9 +273,7 @@ Deno.test("every form of URI template matches a URI of 100 KB in linear time", a
     `t://c/${names.map((name) => `{${name}}`).join("/")}`,
     `t://d/${names.map((name) => `{${name}}`).join("-")}`,
   ];
-  const server = createServer({
-    name: "templates",
-    version: "1.0.0",
+  const server = openServer({
     handlers: [
       ...templates.flatMap((uri, i) => {
         try {
@@ -303,13 +302,10 @@ Deno.test("every form of URI template matches a URI of 100 KB in linear time", a
       assertEquals(costs, undefined, `${place}${unit}`);
     }
   }
-  await server.close();
 });
 
 Deno.test("a URI with a user name of 40 KB is read in linear time", async () => {
-  const server = createServer({
-    name: "pages",
-    version: "1.0.0",
+  const server = openServer({
     handlers: [resource({ uri: "page://host/a", name: "a", read: () => "" })],
   });
   const url = "http://localhost/mcp";
@@ -322,5 +318,4 @@ Deno.test("a URI with a user name of 40 KB is read in linear time", async () => 
   };
   const runs = { short: () => read(5000), long: () => read(40_000) };
   assertEquals(await compareCosts(runs, ({ short, long }) => long < 20 || long / short < 24), undefined);
-  await server.close();
 });

@@ -1,6 +1,6 @@
 // After clients have sent, read and disconnected at random moments, the server has released their memory.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { turn, until } from "../support/behaviour.ts";
@@ -8,6 +8,8 @@ import { type Random, random } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { any, soon, toListen } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
+import { openServer } from "../support/servers.ts";
+import { startSession, toCall } from "./unread.ts";
 
 const CLIENTS = 4;
 const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "info" };
@@ -42,7 +44,7 @@ function start(path: string) {
         new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
     }),
   ];
-  return createServer({ name: "release", version: "1.0.0", path, handlers, limits, observer: { fault() {} } });
+  return openServer({ path, handlers, limits, observer: { fault() {} } });
 }
 
 /** Creates a body that arrives in chunks, and randomly stops or ends with an error. */
@@ -80,7 +82,7 @@ async function read(body: ReadableStream<Uint8Array> | null, { below }: Random):
 
 for (const prefix of ["", "/:tenant"]) {
   Deno.test(`no memory stays charged after clients of ${prefix || "one path"} have disconnected at random moments`, async () => {
-    const server = start(`${prefix}/mcp`);
+    await using server = start(`${prefix}/mcp`);
     const { fetch } = httpSse(server, { path: `${prefix}/sse`, messages: `${prefix}/messages` });
     const { engine: { accounts, scheduler, core } } = server[INTERNALS];
     const act = async (seed: number) => {
@@ -140,6 +142,62 @@ for (const prefix of ["", "/:tenant"]) {
     });
     await until(() => scheduler.waiting === 2, "three calls run");
     for (const { body } of await Promise.all(holds)) await body?.cancel();
-    await server.close();
   });
 }
+
+// The server releases all resources of clients that have disconnected. This is a short version of `deno task soak`.
+
+Deno.test("the server releases all resources after valid calls, invalid messages, failures, sessions and disconnects", async () => {
+  const counts = { started: 0, ended: 0 };
+  const hold = tool({
+    name: "hold",
+    async run(_input, { signal }) {
+      counts.started++;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      counts.ended++;
+      return "";
+    },
+  });
+  const fail = tool({
+    name: "fail",
+    run() {
+      throw new Error("on purpose");
+    },
+  });
+  const quick = tool({ name: "quick", run: () => "quick" });
+  const handlers = [hold, fail, quick];
+  const server = openServer({ handlers, limits: { connections: { sessions: 20 } }, observer: { fault() {} } });
+  const url = "http://127.0.0.1/mcp";
+  const send = (init: RequestInit) => {
+    const request = new Request(url, { method: "POST", ...init });
+    request.headers.set("host", "127.0.0.1");
+    return server.fetch(request);
+  };
+  const fetchHere: typeof fetch = (_url, init) => send(init ?? {});
+  const statuses = new Map<number, number>();
+  const finish = async (init: RequestInit) => {
+    const response = await send(init);
+    await response.text();
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+  };
+  await Promise.all(Array.from({ length: 50 }, async (_, i) => {
+    const session = await startSession(url, fetchHere);
+    await finish(toCall("quick"));
+    await finish(toCall("quick", { session }));
+    await finish(toCall("fail", { session }));
+    await finish({ ...toCall("quick"), body: "{" });
+    const { body } = await send(toCall("hold", { id: `${i}` }));
+    await body?.cancel();
+    const visit = await server.fetch(
+      new Request(url, { headers: { host: "127.0.0.1", accept: "text/event-stream", "mcp-session-id": session } }),
+    );
+    await visit.body?.cancel();
+  }));
+  const { streams } = (await server[INTERNALS].http.endpoint.load()).parts;
+  await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
+  assertEquals([counts.started, statuses.get(400)], [50, 50]);
+  // Only the timer of the session sweep remains after the timers of bodies and streams have ended.
+  await until(() => streams.ticker.size <= 1, "no timer but the session sweep");
+  await server.close();
+  await until(() => streams.ticker.size === 0, "no timer");
+});

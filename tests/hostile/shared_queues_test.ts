@@ -1,6 +1,6 @@
 // Clients with many addresses cannot block a server's queues for other clients.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Server, tool } from "../../mod.ts";
+import { type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { type Layer, quota } from "../../src/layers/layers.ts";
 import { SearchQueue } from "../../src/ready/folder_search.ts";
@@ -10,6 +10,7 @@ import { turn, until } from "../support/behaviour.ts";
 import { withFolder } from "../support/folder.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import type heavy from "../worker/heavy.ts";
+import { openServer } from "../support/servers.ts";
 
 /** Creates a server whose handler waits for the test. `ran` lists the clients whose calls have started. */
 function open(own: Layer) {
@@ -25,7 +26,7 @@ function open(own: Layer) {
         gates.push(() => resolve("done"));
       }),
   });
-  const server = createServer({ name: "queues", version: "1.0.0", handlers: [work] });
+  const server = openServer({ handlers: [work] });
   const call = async (who: string, address: string): Promise<number> => {
     const request = toRequest("tools/call", { name: "work", arguments: { who } });
     const response = await server.fetch(request, {
@@ -53,7 +54,7 @@ function open(own: Layer) {
 const addresses = Array.from({ length: 64 }, (_, i) => `2001:db8:${i % 16}:12${(i >> 4).toString(16)}0::1`);
 
 Deno.test("sixteen networks do not block the queue of a handler for other clients", async () => {
-  const { server, ran, gates, call, endAll, toPot } = open(quota({ concurrency: { calls: 1, waiting: 64 } }));
+  const { ran, gates, call, endAll, toPot } = open(quota({ concurrency: { calls: 1, waiting: 64 } }));
   const calls: Promise<number>[] = [];
   for (const address of addresses) for (let i = 0; i < 4; i++) calls.push(call("eve", address));
   await until(() => gates.length === 1, "one call runs");
@@ -67,7 +68,6 @@ Deno.test("sixteen networks do not block the queue of a handler for other client
   // At most one call from each network runs before Ada's call.
   assert(ran.indexOf("ada") >= 0 && ran.indexOf("ada") <= 18, `position ${ran.indexOf("ada")}`);
   assertEquals(toPot()?.used, 0);
-  await server.close();
 });
 
 /** Calls a tool from an address. Returns the result. */
@@ -94,7 +94,7 @@ Deno.test("the threads of a worker pool serve each network in turn", async () =>
     input,
     run: async (args, ctx) => String(await run({ job: "burn", ...args }, ctx)),
   });
-  const server = createServer({ name: "queues", version: "1.0.0", handlers: [burn] });
+  const server = openServer({ handlers: [burn] });
   const order: string[] = [];
   const call = async (address: string) => {
     await callFrom(server, address, "burn", { value: 5 });
@@ -104,21 +104,19 @@ Deno.test("the threads of a worker pool serve each network in turn", async () =>
   const eves = Array.from({ length: 12 }, (_, i) => call(network[i % 2]));
   await Promise.all([...eves, call(other)]);
   assert(order.indexOf(other) <= 3, `position ${order.indexOf(other)}`);
-  await server.close();
 });
 
 Deno.test("searches of one network do not refuse the searches of other clients", async () => {
   const files = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`${i}.md`, "text"]));
   await withFolder(files, async (path) => {
     const handlers = [folder({ path, uri: "notes://", tools: true, watch: false })];
-    const server = createServer({ name: "queues", version: "1.0.0", handlers });
+    const server = openServer({ handlers });
     const search = (address: string) => callFrom(server, address, "search", { query: "nothing" });
     const network = ["2001:db8:1:100::1", "2001:db8:1:1ff::2"];
     const eves = Array.from({ length: 24 }, (_, i) => search(network[i % 2]));
     const [ada, ...all] = await Promise.all([search(other), ...eves]);
     assertEquals(ada.isError ?? false, false);
     assert(all.some(({ isError }) => isError), "both addresses are one client");
-    await server.close();
   });
 });
 

@@ -1,7 +1,7 @@
 // Clients that do not read: the handler waits, the size of the buffer is limited, and the connection is closed after a
 // timeout.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
+import { type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
@@ -9,6 +9,7 @@ import { META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 import { testLimits } from "../support/limits.ts";
 import { readReply } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const any = { type: "object" } as const;
 const MB = 1_000_000;
@@ -41,7 +42,7 @@ function flooding() {
 
 function start(limits: LimitOptions = {}) {
   const { taken, aborted, ended, handlers } = flooding();
-  const server = createServer({ name: "flood", version: "1.0.0", handlers, limits });
+  const server = openServer({ handlers, limits });
   const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const url = `${host.origin}/mcp`;
@@ -117,7 +118,7 @@ for (const era of eras) {
 Deno.test("the server closes a response that the client never reads completely", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
   const clock = fakeClock();
-  const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
+  const server = openServer({ handlers: [big], clock });
   const response = await server.fetch(
     new Request("http://localhost/mcp", { ...toCall("big", { accept: "text/event-stream" }) }),
   );
@@ -129,12 +130,11 @@ Deno.test("the server closes a response that the client never reads completely",
   assertEquals(last?.done, true);
   await clock.advance(60_000);
   assertEquals(clock.waiting, 0, "no timer is left");
-  await server.close();
 });
 
 Deno.test("the handler also waits if a client resumes a stream without reading", async () => {
   const { taken, ended, handlers } = flooding();
-  const server = createServer({ name: "flood", version: "1.0.0", handlers });
+  const server = openServer({ handlers });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);
   const call = toCall("flood", { session, args: { n: 1, messages: 5000 } });
@@ -151,12 +151,11 @@ Deno.test("the handler also waits if a client resumes a stream without reading",
   const data = readData(await second.text());
   assert(ended.has(1));
   assertEquals(data.length, 5001);
-  await server.close();
 });
 
 Deno.test("the handler continues after the client has cancelled a full stream", async () => {
   const { taken, ended, aborted, handlers } = flooding();
-  const server = createServer({ name: "flood", version: "1.0.0", handlers });
+  const server = openServer({ handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
   const response = await server.fetch(new Request("http://localhost/mcp", call));
   await until(() => taken.has(1), "the handler sends a message");
@@ -164,7 +163,6 @@ Deno.test("the handler continues after the client has cancelled a full stream", 
   await response.body?.cancel();
   await until(() => ended.has(1), "the handler ends");
   assert(aborted.has(1));
-  await server.close();
 });
 
 for (const era of eras) {
@@ -172,13 +170,7 @@ for (const era of eras) {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();
-    const server = createServer({
-      name: "news",
-      version: "1.0.0",
-      handlers,
-      clock,
-      limits: testLimits({ streams: { writeMs: Infinity } }),
-    });
+    const server = openServer({ handlers, clock, limits: testLimits({ streams: { writeMs: Infinity } }) });
     const url = "http://localhost/mcp";
     const request = (method: string, params: object, session?: string) => {
       const { headers, body } = toCall("", { session });
@@ -246,14 +238,13 @@ Deno.test("messages that a handler logs without await do not fill the memory if 
       return "chatted";
     },
   });
-  const server = createServer({ name: "chat", version: "1.0.0", handlers: [chat] });
+  const server = openServer({ handlers: [chat] });
   const call = toCall("chat", { meta: { [`${META}logLevel`]: "info" } });
   const response = await server.fetch(new Request("http://localhost/mcp", call));
   await chatted.promise;
   const data = readData(await response.text());
   assert(Object(data.at(-1)).result);
   assert(data.length < 1000, `${data.length} messages were kept`);
-  await server.close();
 });
 
 Deno.test("the total size of all replay buffers is limited, and no single session can use all of it", async () => {
@@ -270,7 +261,7 @@ Deno.test("the total size of all replay buffers is limited, and no single sessio
     },
   });
   const limits = testLimits({ replay: { bytes: 200_000 } });
-  const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
+  const server = openServer({ handlers: [say], limits });
   const url = "http://localhost/mcp";
 
   /** Opens a session, receives messages, and disconnects. Returns a function that resumes the stream. */
@@ -311,7 +302,6 @@ Deno.test("the total size of all replay buffers is limited, and no single sessio
     assertEquals(readData(await last.text()).length, 1, "the end of the stream is kept");
   }
   assert(kept < 150_000, `${kept} were kept`);
-  await server.close();
 });
 
 Deno.test("a session keeps a limited number of events for a limited time", async () => {
@@ -324,7 +314,7 @@ Deno.test("a session keeps a limited number of events for a limited time", async
     },
   });
   const limits = testLimits({ replay: { events: 20, ms: 300_000 } });
-  const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits, clock });
+  const server = openServer({ handlers: [say], limits, clock });
   const url = "http://localhost/mcp";
   const session = await startSession(url, server.fetch);
   const text = await (await server.fetch(new Request(url, toCall("say", { session })))).text();
@@ -344,5 +334,4 @@ Deno.test("a session keeps a limited number of events for a limited time", async
   assertEquals(await comeBack(`${name}_31`), [200, 20]);
   await clock.advance(180_000);
   assertEquals(await comeBack(`${name}_31`), [400, 0]);
-  await server.close();
 });

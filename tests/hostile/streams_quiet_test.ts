@@ -1,10 +1,11 @@
 // Idle streams stay open, on the HTTP servers of Deno and Bun, and behind a proxy.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import type { LimitOptions } from "../../src/server/capacity/limits.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
+import { openServer } from "../support/servers.ts";
 
 interface Quiet {
   /** Idle time in milliseconds. */
@@ -17,7 +18,7 @@ interface Quiet {
 async function checkIdleStreams({ quietMs, timeoutMs, limits }: Quiet): Promise<void> {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
-  const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep], limits });
+  const server = openServer({ handlers: [sleep], limits });
   const host = startHttpServer(server.fetch);
   const port = Number(new URL(host.origin).port);
   const proxy = startProxy(port, timeoutMs);

@@ -1,9 +1,9 @@
 // Measures the heap that messages of HTTP+SSE take while their responses wait.
-import { tool } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
 import type { ReadHeap } from "../support/heap.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import { any, start } from "./attack.ts";
+import { any } from "./attack.ts";
 import { callOf, HELLO, serveOld } from "./sse.ts";
 
 const COUNT = 16;
@@ -25,7 +25,14 @@ function toPing(address: string, id: number): Request {
 export async function measure(readHeap: ReadHeap): Promise<number> {
   const hold = tool({ name: "hold", input: any, run: () => new Promise<string>(() => {}) });
   // A client with a running and a waiting call must wait.
-  const server = start({ handlers: [hold], limits: { calls: { runningPerClient: 1, closeMs: 1 } } });
+  const limits = { calls: { runningPerClient: 1, closeMs: 1 } };
+  const server = createServer({
+    name: "waiting",
+    version: "1.0.0",
+    handlers: [hold],
+    limits,
+    observer: { fault() {} },
+  });
   const { open, post, fetch } = serveOld(server);
   const { address, leave } = await open();
   const { scheduler } = server[INTERNALS].engine;

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import {
-  createServer,
   group,
   McpError,
   type Middleware,
@@ -21,6 +20,7 @@ import { skills } from "../../src/extensions/skills/skills.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const text = z.object({ text: z.string() });
 
@@ -210,9 +210,7 @@ behaviour("guards of the server stand around every handler, wherever it comes fr
 }, { perInstance: "handlers" });
 
 Deno.test("a guard of a path with parameters stands around the handlers of each path", async () => {
-  const server = createServer({
-    name: "s",
-    version: "1.0.0",
+  const server = openServer({
     path: "/:tenant/mcp",
     handlers: ({ tenant }) => [tool({ name: "who", run: () => tenant })],
     use: [guard({ output: [(value) => `${value} guarded`] })],
@@ -221,7 +219,6 @@ Deno.test("a guard of a path with parameters stands around the handlers of each 
   assertEquals(textOf(await client.callTool("who")), "a guarded");
   server.handlers.add(tool({ name: "late", run: () => "late" }));
   assertEquals(textOf(await client.callTool("late")), "late guarded");
-  await server.close();
 });
 
 behaviour("the fault of an invalid result names the layers that have changed the result", async (connect) => {

@@ -33,6 +33,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const annotations = { readOnlyHint: true };
 
@@ -220,9 +221,7 @@ Deno.test("the list of steps names middleware that runs for the handler, and the
   }
   const only = onlyMethods(["tools/call"], own);
   const run = () => "";
-  const server = createServer({
-    name: "s",
-    version: "1.0.0",
+  const server = openServer({
     handlers: [
       tool({ name: "plain", run }),
       tool({ name: "reads", annotations, use: [retry(), own, circuit(), cache({ ttlMs: 5 }), confirm("?")], run }),
@@ -770,13 +769,7 @@ behaviour("each path of a server with parameters starts its layers, and shares s
     onInput: (_input, ctx, state) => void starts.push(`${ctx.pathParams().tenant} ${state}`),
   }));
   const one = tool({ name: "one", run: () => "1" });
-  const server = createServer({
-    name: "s",
-    version: "1.0.0",
-    path: "/:tenant/mcp",
-    handlers: [one],
-    use: [shared],
-  });
+  const server = openServer({ path: "/:tenant/mcp", handlers: [one], use: [shared] });
   for (const tenant of ["a", "b"]) {
     await using client = await connectTest(server, { pathParams: { tenant } });
     await client.callTool("one");

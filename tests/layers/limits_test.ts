@@ -26,6 +26,7 @@ import { behaviour, gate, started, textOf, turn, until } from "../support/behavi
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { ask } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const ID = "com.example/audit";
 
@@ -191,7 +192,7 @@ Deno.test("calls that wait for limit hold a slot, and a call that gets no slot i
   }));
   const one = tool({ name: "one", use: [slow], run: () => "1" });
   const limits = testLimits({ calls: { running: 2, waiting: 0 } });
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [one], limits });
+  const server = openServer({ handlers: [one], limits });
   const call = () => ask(server, "tools/call", { name: "one" });
   const waiting = [call(), call()];
   await until(() => asked === 2, "two calls wait");
@@ -199,7 +200,6 @@ Deno.test("calls that wait for limit hold a slot, and a call that gets no slot i
   open();
   for (const { error } of await Promise.all(waiting)) assertEquals(error?.message, "Not now");
   assertEquals(server.stats().running, 0);
-  await server.close();
 });
 
 /** A limit of one call at a time, which anybody can write. `ends` counts the calls that have freed the place. */

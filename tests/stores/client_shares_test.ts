@@ -1,7 +1,7 @@
 // A client that has used up its share of a store is refused with code -31503. Such a refusal is never treated like a
 // failure of the store, so the client gains nothing by it, and other clients and the process itself notice nothing.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
+import { extension, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { type Authentication, refuseRequest } from "../../src/server/engine/auth.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -19,6 +19,7 @@ import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { toReply, toRequest } from "../support/requests.ts";
 import { readTo } from "../support/read_to.ts";
+import { openServer } from "../support/servers.ts";
 
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
 const HOLD = "hold-";
@@ -116,10 +117,7 @@ function startInstance(shared: Store, { leaseMs, pending, clock, ...bounds }: Op
       },
     },
   });
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     store,
     limits: testLimits({ ...LATE_STREAMS, calls: { closeMs: 20 }, ...bounds }),
     auth: auth(),
@@ -520,16 +518,9 @@ Deno.test("a request to subscribe reads its tasks four at a time", async () => {
       return await run();
     })
   );
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
-    store,
-    handlers: [tasks()],
-  });
+  const server = openServer({ store, handlers: [tasks()] });
   const taskIds = Array.from({ length: 100 }, () => crypto.randomUUID().replaceAll("-", ""));
   const { body } = await server.fetch(toListen({ taskIds }, META));
   assertMatch(await readTo(body, "acknowledged"), /"taskIds":\[\]/);
   assertEquals(most, 4);
-  await server.close();
 });

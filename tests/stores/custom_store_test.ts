@@ -9,6 +9,8 @@ import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { withTimersOn } from "../support/timers.ts";
+import { closeAtEnd } from "../support/running.ts";
+import { openServer } from "../support/servers.ts";
 
 /** Returns an engine in memory in which `change` replaces some methods. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
@@ -63,12 +65,11 @@ Deno.test("an operation that exceeded its timeout is not repeated", async () => 
       throw new Error("no connection");
     },
   }));
-  const store = customStore(engine, { timeoutMs: 30 });
+  const store = closeAtEnd(customStore(engine, { timeoutMs: 30 }));
   await assertRejects(async () => await store.set("key", "value", { ttlMs: 1000 }), Error, "within 30 ms");
   open();
   await turn(5);
   assertEquals(writes, 1);
-  await store.close();
 });
 
 Deno.test("the timeout of an operation whose last attempt has failed has the cause of this attempt", async () => {
@@ -77,11 +78,10 @@ Deno.test("the timeout of an operation whose last attempt has failed has the cau
     // The first attempt fails, and the next attempt does not end.
     get: () => attempts++ ? new Promise<never>(() => {}) : Promise.reject(new Error("no connection")),
   }));
-  const store = customStore(engine, { timeoutMs: 200 });
+  const store = closeAtEnd(customStore(engine, { timeoutMs: 200 }));
   const { cause } = await assertRejects(async () => await store.get("key"), Error);
   assert(cause instanceof Error);
   assertEquals(cause.message, "no connection");
-  await store.close();
 });
 
 Deno.test("an operation does not run if its engine connects after the timeout", async () => {
@@ -104,15 +104,14 @@ Deno.test("an operation does not run if its engine connects after the timeout", 
   assertEquals(started, 0);
   await store.close();
   const second = gate();
-  const other = customStore(async () => {
+  const other = closeAtEnd(customStore(async () => {
     await second.pass;
     return engine;
-  }, { timeoutMs: 3000 });
+  }, { timeoutMs: 3000 }));
   await timesOut(() => other.subscribe("topic", () => {}), 3000);
   second.open();
   await turn(5);
   assertEquals(started, 0);
-  await other.close();
 });
 
 Deno.test("a listener that starts after the timeout is stopped", async () => {
@@ -124,12 +123,11 @@ Deno.test("a listener that starts after the timeout is stopped", async () => {
       return () => void stopped++;
     },
   }));
-  const store = customStore(engine, { timeoutMs: 30 });
+  const store = closeAtEnd(customStore(engine, { timeoutMs: 30 }));
   await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "within 30 ms");
   open();
   await until(() => stopped > 0, "the listener is stopped");
   assertEquals(stopped, 1);
-  await store.close();
 });
 
 Deno.test("every call of close waits until the engine is closed", async () => {
@@ -158,11 +156,10 @@ Deno.test("a truthy engine result other than true does not count as a successful
   for (const value of odd) {
     // The cast makes the wrong return value compile.
     const engine = await spoil(() => ({ set: () => value as never, delete: () => value as never }));
-    const store = customStore(engine);
+    const store = closeAtEnd(customStore(engine));
     for (const run of [() => store.set("key", "a", { ttlMs: 1000 }), () => store.delete("key")]) {
       await assertRejects(async () => await run(), Error, sentence());
     }
-    await store.close();
   }
 });
 
@@ -248,10 +245,10 @@ Deno.test("a connection attempt that never ends times out, and the store tries a
   let made = 0;
   const signals: AbortSignal[] = [];
   const memory = memoryStore();
-  const store = customStore(({ signal }) => {
+  const store = closeAtEnd(customStore(({ signal }) => {
     signals.push(signal);
     return ++made === 1 ? new Promise<never>(() => {}) : memory[INTERNALS].connect();
-  }, { timeoutMs: 30 });
+  }, { timeoutMs: 30 }));
   const clock = fakeClock();
   // The timeout of an attempt to connect is five times as long.
   await withTimersOn(clock, 150, async () => {
@@ -261,23 +258,21 @@ Deno.test("a connection attempt that never ends times out, and the store tries a
   });
   await until(() => gets(store, "key"), "a second attempt");
   assertEquals([made, signals.map(({ aborted }) => aborted)], [2, [true, false]]);
-  await store.close();
 });
 
 Deno.test("an engine that connects after the timeout is closed", async () => {
   let [made, closed] = [0, 0];
   const late = gate();
   const memory = memoryStore();
-  const store = customStore(async () => {
+  const store = closeAtEnd(customStore(async () => {
     const engine = await memory[INTERNALS].connect();
     if (++made > 1) return engine;
     await late.pass;
     return wrapEngine(engine, ({ run }) => run(), { close: () => void closed++ });
-  }, { timeoutMs: 30 });
+  }, { timeoutMs: 30 }));
   await until(() => gets(store, "key"), "a second attempt");
   late.open();
   await until(() => closed === 1, "the first engine is closed");
-  await store.close();
 });
 
 Deno.test("subscribers of a replaced engine are notified by the next engine", async () => {
@@ -306,11 +301,10 @@ Deno.test("an operation that can never succeed is neither repeated nor counted a
         },
       }));
       let made = 0;
-      const store = customStore(() => (made++, engine));
+      const store = closeAtEnd(customStore(() => (made++, engine)));
       for (let i = 0; i < 5; i++) assertEquals(await failure(() => store.set("key", "value", MINUTE)), error);
       assertEquals([tries, made], [5, 1]);
       assertEquals(await store.get("key"), undefined);
-      await store.close();
     }
   }
 });
@@ -322,7 +316,7 @@ Deno.test("a value that exceeds the engine's stated maximum size is refused, and
     set: (...args) => (writes++, engine.set(...args)),
   }));
   for (const connect of [() => engine, async () => (await turn(), engine)]) {
-    const store = customStore(connect);
+    const store = closeAtEnd(customStore(connect));
     for (let i = 0; i < 5; i++) {
       assertEquals(String(await failure(() => store.set("key", "é".repeat(6), MINUTE))), sentence("RangeError", 10));
       assertEquals(String(await failure(() => store.append("log", "é".repeat(6), LOG))), sentence("RangeError", 10));
@@ -330,7 +324,6 @@ Deno.test("a value that exceeds the engine's stated maximum size is refused, and
     assertEquals(writes, 0);
     assertEquals(typeof await store.set("key", "é".repeat(5), MINUTE), "string");
     writes = 0;
-    await store.close();
   }
   const wrong = customStore(await spoil(() => ({ valueBytes: NaN })));
   await assertRejects(async () => await wrong.get("key"), TypeError, sentence("valueBytes", NaN));
@@ -339,9 +332,8 @@ Deno.test("a value that exceeds the engine's stated maximum size is refused, and
 Deno.test("an engine without a required method is refused, and the error names the method", async () => {
   const engine = await spoil(() => ({ list: undefined }));
   for (const connect of [() => engine, () => Promise.resolve(engine)]) {
-    const store = customStore(connect);
+    const store = closeAtEnd(customStore(connect));
     await assertRejects(async () => await store.get("key"), TypeError, sentence("list()"));
-    await store.close();
   }
 });
 
@@ -353,7 +345,7 @@ Deno.test("if an operation of a synchronous engine fails, the store retries it, 
       return engine.get(...args);
     },
   }));
-  const store = customStore(() => (made++, engine));
+  const store = closeAtEnd(customStore(() => (made++, engine)));
   assertEquals(await store.get("key"), undefined);
   assertEquals(made, 1);
   left = Infinity;
@@ -361,7 +353,6 @@ Deno.test("if an operation of a synchronous engine fails, the store retries it, 
   left = 0;
   await until(() => gets(store, "key"), "a new engine");
   assertEquals(made, 2);
-  await store.close();
 });
 
 Deno.test("an entry whose response was lost is appended only once, also by a synchronous engine", async () => {
@@ -377,25 +368,23 @@ Deno.test("an entry whose response was lost is appended only once, also by a syn
         return isSync ? lose(id) : Promise.resolve(id).then(lose);
       },
     }));
-    const store = customStore(engine);
+    const store = closeAtEnd(customStore(engine));
     assertEquals(await store.append("log", "a", { ttlMs: 60_000, max: 10 }), 1);
     assertEquals(await store.append("log", "b", { ttlMs: 60_000, max: 10 }), 2);
     const { entries } = await store.read("log", { limit: 10 });
     assertEquals(entries.map(({ value }) => value), ["a", "b"]);
-    await store.close();
   }
 });
 
 Deno.test("a connect function that throws is called again", async () => {
   let made = 0;
   const memory = memoryStore();
-  const store = customStore(() => {
+  const store = closeAtEnd(customStore(() => {
     if (++made < 3) throw new Error("no such folder");
     return memory[INTERNALS].connect();
-  });
+  }));
   assertEquals(await store.get("key"), undefined);
   assertEquals(made, 3);
-  await store.close();
 });
 
 Deno.test("an operation that times out is aborted, and each operation has its own signal", async () => {
@@ -406,7 +395,7 @@ Deno.test("an operation that times out is aborted, and each operation has its ow
     signals.push([name, signal]);
     return new Promise<never>(() => {});
   });
-  const store = customStore(engine, { timeoutMs: 60 });
+  const store = closeAtEnd(customStore(engine, { timeoutMs: 60 }));
   const operations = [
     () => store.get("key"),
     () => store.set("key", "value", MINUTE),
@@ -423,7 +412,6 @@ Deno.test("an operation that times out is aborted, and each operation has its ow
   for (const [name, { aborted, reason }] of signals) {
     assertEquals([aborted, String(reason)], [true, sentence(60)], name);
   }
-  await store.close();
 
   const other = customStore(engine);
   const pending = failure(() => other.get("key"));
@@ -447,7 +435,7 @@ Deno.test("thousands of subscribed topics are read in batches, and other operati
     return await run();
   }, { heads: undefined, listen: undefined });
   let isStarted = false;
-  const store = customStore(slow, { pending: 20, pollMs: 10 });
+  const store = closeAtEnd(customStore(slow, { pending: 20, pollMs: 10 }));
   for (let i = 0; i < 3000; i++) await store.subscribe(`topic${i}`, () => {});
   isStarted = true;
   await until(async () => {
@@ -455,7 +443,6 @@ Deno.test("thousands of subscribed topics are read in batches, and other operati
     return read.size === 3000;
   }, "each topic has been read");
   assert(most <= 32, `${most} reads ran at the same time`);
-  await store.close();
 });
 
 Deno.test("an engine that can return the states of all topics gets a single request for all topics", async () => {
@@ -467,7 +454,7 @@ Deno.test("an engine that can return the states of all topics gets a single requ
     if (name === "read") reads++;
     return await run();
   }, { listen: undefined });
-  const store = customStore(engine, { pollMs: 20 });
+  const store = closeAtEnd(customStore(engine, { pollMs: 20 }));
   const heard: string[] = [];
   for (let i = 0; i < 500; i++) await store.subscribe(`topic${i}`, (text) => void heard.push(text));
   await until(() => asked.length > 2, "the states");
@@ -475,7 +462,6 @@ Deno.test("an engine that can return the states of all topics gets a single requ
   await store.publish("topic7", "text");
   await until(() => heard.length > 0, "the text");
   assertEquals([heard, reads - before, asked.at(-1)], [["text"], 1, 500]);
-  await store.close();
 });
 
 Deno.test("a listener that was lost is started again, and until then topics are read more often", async () => {
@@ -493,11 +479,8 @@ Deno.test("a listener that was lost is started again, and until then topics are 
     },
   });
   const store = customStore(engine);
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
+  openServer({
     store,
-    secret: "a secret of at least thirty-two characters",
     observer: {
       store: ({ state, operation, error }) => void events.push(`${state} ${operation} ${error}`),
     },
@@ -517,7 +500,6 @@ Deno.test("a listener that was lost is started again, and until then topics are 
   assertEquals(events, ["degraded listen Error: the connection is gone", "recovered listen undefined"]);
   await store.publish("topic", "2");
   assertEquals(heard, ["1", "2"]);
-  await server.close();
 });
 
 Deno.test("if a topic lost its data and has grown beyond a subscriber's position since, the subscriber gets a gap", async () => {
@@ -536,32 +518,30 @@ Deno.test("if a topic lost its data and has grown beyond a subscriber's position
   await store.close();
   assertEquals(heard, []);
 
-  const other = customStore(proxy, { pollMs: 20 });
+  const other = closeAtEnd(customStore(proxy, { pollMs: 20 }));
   await other.subscribe("topic", (text) => void heard.push(text), { onGap: (last) => heard.push(last) });
   engine = await memoryStore()[INTERNALS].connect();
   await other.publish("topic", "5");
   for (let i = 6; i < 12; i++) await other.publish("topic", `${i}`);
   await until(() => heard.includes("11"), "the last text");
   assertEquals(heard, [7, "5", "6", "7", "8", "9", "10", "11"]);
-  await other.close();
 });
 
 Deno.test("a synchronous engine whose epoch changes on each read does not block the process", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   let reads = 0;
-  const store = customStore(
+  const store = closeAtEnd(customStore(
     wrapEngine(engine, ({ name, args }) => {
       const made: unknown = Reflect.apply(Reflect.get(engine, name), engine, args);
       return name === "read" ? { ...made as object, epoch: `${reads++}` } : made;
     }, { listen: undefined }),
     { pollMs: 5 },
-  );
+  ));
   const gaps: number[] = [];
   await store.publish("topic", "a");
   await store.subscribe("topic", () => {}, { onGap: (last) => void gaps.push(last) });
   await until(() => gaps.length > 3, "a gap was reported in each interval");
   assert(reads < 200, `${reads} reads`);
-  await store.close();
 });
 
 Deno.test("a server without an observer prints a message when its store fails, and another when its store recovers", async () => {
@@ -569,13 +549,7 @@ Deno.test("a server without an observer prints a message when its store fails, a
   const printed: string[] = [];
   const { error } = console;
   console.error = (...words: unknown[]) => void printed.push(words.join(" "));
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    store,
-    secret: "a secret of at least thirty-two characters",
-    observer: { call() {} },
-  });
+  const server = openServer({ store, observer: { call() {} } });
   try {
     mortal.isDead = true;
     server.resourceUpdated("note://1");
@@ -588,7 +562,6 @@ Deno.test("a server without an observer prints a message when its store fails, a
     }, "the recovery");
   } finally {
     console.error = error;
-    await server.close();
   }
   const [failed, ...later] = printed;
   // Compare the printed error without its stack and its cause.

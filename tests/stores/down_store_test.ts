@@ -1,18 +1,19 @@
 // A store that does not respond from the start is reported with its cause, whatever uses it first.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { idempotent } from "../../src/layers/layers.ts";
+import { mount, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
+import { idempotent, quota } from "../../src/layers/layers.ts";
 import type { StoreEvent } from "../../src/server/call/observer.ts";
 import { health } from "../../src/observe/observe.ts";
-import { quota } from "../../src/layers/layers.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
-import { until } from "../support/behaviour.ts";
-import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { advanceUntil, textOf, until } from "../support/behaviour.ts";
+import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { createLosable, type Losable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 const handlers = [
   tasks(),
@@ -33,21 +34,16 @@ async function withSite(use: (site: Site) => Promise<void>, options: Partial<Ser
   const engine = createLosable({ timeoutMs: 200 });
   engine.isLost = true;
   const events: StoreEvent[] = [];
-  const server = createServer({
-    name: "down",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers,
     store: engine.open(),
     routes: [health()],
     observer: { store: (event) => void events.push(event), fault() {} },
     ...options,
   });
-  const client = await connectTest(server, { extensions: [taskClient()], principal: { id: "ada" } });
+  await using client = await connectTest(server, { extensions: [taskClient()], principal: { id: "ada" } });
   const fetch = (path: string) => server.fetch(new Request(`http://localhost${path}`));
   await use({ client, engine, events, fetch });
-  await client.close();
-  await server.close();
 }
 
 /** Returns the messages of an error and of its causes. */
@@ -126,3 +122,158 @@ Deno.test("without an observer, a store that is down from the start is printed w
   const text = printed.flat().map((each) => `${each} ${toCauses(each)}`).join(" ");
   assert(text.includes("the network is gone"), text);
 });
+
+// `server.ready()` begins to connect to the store, so that the first operation need not wait. The server starts even if
+// the store does not respond.
+
+interface EarlySite {
+  readonly server: Server;
+  readonly events: StoreEvent[];
+  /** The number of calls of the connect function. */
+  count(): number;
+}
+
+function startEarly(
+  connect: (signal: AbortSignal) => Promise<StoreEngine>,
+  options: Partial<ServerOptions> = {},
+): EarlySite {
+  const events: StoreEvent[] = [];
+  let count = 0;
+  const store = customStore(({ signal }) => {
+    count++;
+    return connect(signal);
+  }, { timeoutMs: 200 });
+  const observer: ServerOptions["observer"] = { store: (event) => void events.push(event) };
+  const server = openServer({ store, observer, ...options });
+  return { server, events, count: () => count };
+}
+
+const memory = memoryStore();
+const open = async () => await memory[INTERNALS].connect();
+
+Deno.test("ready() connects to the store once, and createServer() does not", async () => {
+  const { server, events, count } = startEarly(open);
+  assertEquals(count(), 0);
+  await server.ready();
+  await until(() => count() === 1, "the store has connected");
+  await server.ready();
+  server.resourceUpdated("note://1");
+  await server.close();
+  assertEquals([count(), events], [1, []]);
+});
+
+Deno.test("ready() of mounted servers connects the store of each server", async () => {
+  const sites = [startEarly(open, { path: "/a" }), startEarly(open, { path: "/b" })];
+  await using mounted = mount(sites.map(({ server }) => server));
+  await mounted.ready();
+  await until(() => sites.every(({ count }) => count() === 1), "both stores have connected");
+});
+
+Deno.test("ready() does not wait for a store that never connects, and the server closes while the store connects", async () => {
+  const signals: AbortSignal[] = [];
+  const { server, events } = startEarly((signal) => {
+    signals.push(signal);
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  await server.ready();
+  assertEquals(signals.map(({ aborted }) => aborted), [false]);
+  await server.close();
+  assertEquals([signals.map(({ aborted }) => aborted), events], [[true], []]);
+});
+
+Deno.test("if the store fails while the server starts, the observer gets one event, and ready() does not reject", async () => {
+  let isDown = true;
+  const { server, events } = startEarly(async () => {
+    if (isDown) throw new Error("the network is gone");
+    return await open();
+  });
+  await server.ready();
+  await until(() => events.length > 0, "the event");
+  await server.ready();
+  isDown = false;
+  await until(async () => {
+    server.resourceUpdated("note://1");
+    await server.ready();
+    return events.some(({ state }) => state === "recovered");
+  }, "the store works again");
+  assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
+});
+
+// Every operation of the store takes a third of its timeout. Calls that do not need the store are not affected. Other
+// calls are slow, but are neither lost nor refused, and no instance treats the store as unavailable.
+
+/** The timeout of store operations in milliseconds. No other timer of the test takes exactly as long. */
+const TIMEOUT_MS = 303;
+const TEXT = "line\n".repeat(2000);
+
+let runs = 0;
+
+/** An instance with a slow store. */
+interface Slow extends AsyncDisposable {
+  readonly server: Server;
+  /** The store operations that have started, except polling for changes. */
+  readonly operations: string[];
+  /** The store events that were reported to the observer. */
+  readonly states: string[];
+}
+
+function startSlow(shared: Store, clock: FakeClock): Slow {
+  const operations: string[] = [];
+  const states: string[] = [];
+  const store = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
+      if (name !== "read" && name !== "heads") operations.push(name);
+      await new Promise<void>((resolve) => clock.start(resolve, TIMEOUT_MS / 3));
+      return run();
+    }), { timeoutMs: TIMEOUT_MS, pollMs: 50 });
+  const server = openServer({
+    clock,
+    store,
+    handlers: [
+      tool({ name: "quick", run: () => "quick" }),
+      tool({ name: "pay", use: [idempotent(() => "key")], run: () => `paid ${++runs}` }),
+      tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => TEXT }),
+      resource({ uri: "note://1", name: "note", read: () => "text" }),
+    ],
+    observer: { store: ({ state }) => void states.push(state) },
+  });
+  return { server, operations, states, [Symbol.asyncDispose]: () => server.close() };
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a slow store delays only calls that need the store (${era})`, async () => {
+    const clock = fakeClock();
+    await withTimersOn(clock, TIMEOUT_MS, () => advanceUntil(clock, TIMEOUT_MS / 6, useSlowStore(era, clock)));
+  });
+}
+
+async function useSlowStore(era: "modern" | "legacy", clock: FakeClock): Promise<void> {
+  runs = 0;
+  const shared = memoryStore({ clock });
+  await using a = startSlow(shared, clock);
+  await using b = startSlow(shared, clock);
+  const ada = { era, principal: { id: "ada" } };
+  await using here = await connectTest(a.server, ada);
+  await using there = await connectTest(b.server, ada);
+  await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
+  // The first call in a session may mark the session as used, so it comes before the measurement.
+  await here.callTool("quick");
+  const before = a.operations.length;
+  for (let i = 0; i < 100; i++) {
+    assertEquals(textOf(await here.callTool("quick")), "quick");
+    assertEquals((await here.listTools()).length, 3);
+  }
+  assertEquals(a.operations.slice(before), []);
+  // The same call on both instances runs the handler once.
+  const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
+  assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
+  const { content } = await here.callTool("all");
+  const { contents } = await there.readResource(String(Object(content[1]).uri));
+  assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
+  // Each change arrives once.
+  for (let count = 1; count <= 3; count++) {
+    a.server.resourceUpdated("note://1");
+    await far.take(1);
+  }
+  assertEquals([a.states, b.states], [[], []]);
+}

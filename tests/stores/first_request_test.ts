@@ -1,6 +1,6 @@
 // The first request of a session on another instance reads everything about the session in one round trip.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Server, tool } from "../../mod.ts";
+import { type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { type BatchEngine, GET_ALL } from "../../src/stores/get_all.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres.ts";
@@ -12,6 +12,7 @@ import { missingPostgres } from "../support/postgres/server.ts";
 import { CLIENTS as REDIS_CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, startRedis } from "../support/redis/server.ts";
 import { isUp, SharedServer } from "../support/store_servers.ts";
+import { openServer } from "../support/servers.ts";
 
 const redis = new SharedServer(async () => {
   const server = startRedis();
@@ -57,14 +58,7 @@ function watch(store: Store, asked: string[], isHeld: () => Promise<unknown> = a
     }), { pollMs: 60_000, timeoutMs: 20_000 });
 }
 
-const start = (store: Store) =>
-  createServer({
-    name: "notes",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
-    store,
-    handlers: [tool({ name: "add", run: () => "added" })],
-  });
+const start = (store: Store) => openServer({ store, handlers: [tool({ name: "add", run: () => "added" })] });
 
 async function send(server: Server, method: string, session?: string): Promise<Response> {
   const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "client", version: "1.0.0" } };

@@ -1,6 +1,6 @@
 // A call with an idempotency key starts its handler only while no other instance can assume that its instance has ended.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createServer, type Server, tool } from "../../mod.ts";
+import { type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -8,6 +8,7 @@ import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { gate, textOf, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { openServer } from "../support/servers.ts";
 
 const LEASE_MS = 400;
 const ada = { principal: { id: "ada" } };
@@ -26,10 +27,7 @@ function startInstance(shared: Store, run: () => string): Instance {
       await shared[INTERNALS].connect(),
       async (command) => await (instance.around ? instance.around(command) : command.run()),
     ), { leaseMs: LEASE_MS, timeoutMs: 20_000 });
-  const server = createServer({
-    name: "pay",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     store,
     handlers: [tool({ name: "pay", use: [idempotent({ key: () => "key", rerun: true })], run })],
     observer: { store() {} },

@@ -1,7 +1,7 @@
 // Idempotency keys across instances. A call with a key runs once, even if the store, the instance or the client fails.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
+import { McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -11,6 +11,7 @@ import { advanceUntil, gate, started, textOf, turn, until } from "../support/beh
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
 /** The lease in tests in which an instance fails, so that the other instances notice the failure soon. */
@@ -53,11 +54,8 @@ function startInstance(
     use: [idempotent({ key: ({ key }) => key, rerun, ttlMs })],
     run: async (input, ctx) => await run(input, ctx) as object,
   });
-  const server = createServer({
-    name: "shop",
-    version: "1.0.0",
+  const server = openServer({
     handlers: [pay, ...handlers as []],
-    secret: SECRET,
     store,
     observer: { store: ({ state: event }) => void state.events.push(event), fault() {} },
     ...options,
@@ -96,7 +94,6 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals((await first).structuredContent, { run: 1 });
     assertEquals((await there.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
     assertEquals((await here.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
-    await Promise.all([a.server.close(), b.server.close()]);
   });
 }
 
@@ -136,7 +133,6 @@ Deno.test("without a principal, a key is valid within its session, on all instan
     found.push((await post(instance, call, session)).run);
   }
   assertEquals(found, [1, 1, 2, 2]);
-  await Promise.all([a.server.close(), b.server.close()]);
 });
 
 Deno.test("after a crash, the outcome of a call is unknown and stays unknown", async () => {
@@ -225,7 +221,6 @@ Deno.test("two runs for the same key return one result to all callers", async ()
     }, "the stored result");
   }
   assert([1, 2].includes(Object((await first).structuredContent).run));
-  await Promise.all([a.server.close(), b.server.close()]);
 });
 
 Deno.test("while the store is unavailable, calls with a key fail, and other calls run", async () => {
@@ -250,7 +245,6 @@ Deno.test("while the store is unavailable, calls with a key fail, and other call
   );
   assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
   assertEquals(a.state.events, ["degraded", "recovered"]);
-  await a.server.close();
 });
 
 Deno.test("a result that cannot be stored is returned, and is stored once the store is available again", async () => {
@@ -275,7 +269,6 @@ Deno.test("a result that cannot be stored is returned, and is stored once the st
     return known.structuredContent?.run === 1;
   }, "the result is stored");
   assertEquals(runs, 1);
-  await Promise.all([a.server.close(), b.server.close()]);
 });
 
 Deno.test("if a call fails while the store is unavailable, its key is free once the store is available again", async () => {
@@ -298,7 +291,6 @@ Deno.test("if a call fails while the store is unavailable, its key is free once 
   a.state.isLost = false;
   await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the key is free");
   assertEquals(runs, 2);
-  await a.server.close();
 });
 
 Deno.test("a claim does not block its key if the engine's response to the claim was lost", async () => {
@@ -312,7 +304,6 @@ Deno.test("a claim does not block its key if the engine's response to the claim 
   a.state.fails = undefined;
   await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the key is free");
   assertEquals(runs, 1);
-  await a.server.close();
 });
 
 Deno.test("a result that is too large for the store is returned once, and the call never runs again", async () => {
@@ -327,16 +318,9 @@ Deno.test("a result that is too large for the store is returned once, and the ca
       use: [idempotent(({ key }) => key)],
       run: () => `${++runs} ${"x".repeat(5000)}`,
     });
-    return createServer({
-      name: "shop",
-      version: "1.0.0",
-      handlers: [pay],
-      secret: SECRET,
-      store,
-      observer: { store: (event) => void events.push(event.state) },
-    });
+    return openServer({ handlers: [pay], store, observer: { store: (event) => void events.push(event.state) } });
   };
-  const server = make();
+  await using server = make();
   await using client = await connectTest(server, { principal: ada });
   assert(textOf(await client.callTool("pay", { key: "a" })).startsWith("1 xx"));
   for (let i = 0; i < 2; i++) {
@@ -345,7 +329,6 @@ Deno.test("a result that is too large for the store is returned once, and the ca
     assertEquals(error.message, sentence("a"));
   }
   assertEquals([runs, events], [1, ["refused"]]);
-  await server.close();
 });
 
 Deno.test("a record that the server cannot read is refused", async () => {
@@ -364,7 +347,6 @@ Deno.test("a record that the server cannot read is refused", async () => {
   // A server that has both secrets can read the record.
   const c = startInstance(shared, () => ({ run: ++runs }), { secret: [others.secret, SECRET] });
   assertEquals((await (await c.connect()).callTool("pay", { key: "a" })).structuredContent, { run: 1 });
-  await Promise.all([a, b, c].map(({ server }) => server.close()));
 });
 
 Deno.test("an instance that is closing leaves no call of another instance waiting", async () => {
@@ -409,7 +391,7 @@ Deno.test("an instance that is closing releases the claims of unfinished calls",
         }),
     });
     const limits = { calls: { closeMs: 1 } };
-    return createServer({ name: "shop", version: "1.0.0", handlers: [pay], secret: SECRET, store, limits });
+    return openServer({ handlers: [pay], store, limits });
   };
   const [a, b] = [make(20), make(0)];
   await using here = await connectTest(a, { principal: ada });
@@ -419,7 +401,6 @@ Deno.test("an instance that is closing releases the claims of unfinished calls",
   await a.close();
   assertEquals((await fails(first)).message, sentence());
   assertEquals((await there.callTool("pay", { key: "a" })).structuredContent, { run: 2 });
-  await b.close();
 });
 
 Deno.test("a call without a key causes no store operations, and a call with a key causes few", async () => {
@@ -439,7 +420,6 @@ Deno.test("a call without a key causes no store operations, and a call with a ke
   assertEquals(a.state.commands.splice(0), ["set", "set"], "the operations are not the claim and the result");
   await client.callTool("pay", { key: "b" });
   assertEquals(a.state.commands.splice(0), ["set", "get"], "the result");
-  await a.server.close();
 });
 
 Deno.test("while the handler of the first call continues, a repeated call gets the first call's handle on any instance", async () => {
@@ -488,7 +468,6 @@ Deno.test("while the handler of the first call continues, a repeated call gets t
     return again.taskId === result.taskId;
   }, "the handle is stored");
   assertEquals([runs, tasks.count(), others.count()], [1, 1, 0]);
-  await Promise.all([a.server.close(), b.server.close()]);
 });
 
 Deno.test("while the handler of a cancelled call continues, no other instance runs the handler", async () => {
@@ -515,7 +494,6 @@ Deno.test("while the handler of a cancelled call continues, no other instance ru
   open();
   assertEquals((await advanceUntil(clock, 250, again)).structuredContent, { run: 1 });
   await Promise.all([first.close(), second.close()]);
-  await Promise.all([a.server.close(), b.server.close()]);
 });
 
 Deno.test("after its task has failed, a repeated call gets a new handle", async () => {
@@ -533,7 +511,7 @@ Deno.test("after its task has failed, a repeated call gets a new handle", async 
     },
   });
   const limits = { calls: { closeMs: 1 } };
-  const server = createServer({ name: "s", version: "1.0.0", handlers: [tasks.extension, work], limits });
+  const server = openServer({ handlers: [tasks.extension, work], limits });
   await using client = await connectTest(server, { principal: ada, extensions: [createTaskClient()] });
   const call = () => started(client.callTool("work", { key: "a" }, { timeoutMs: 60_000 }));
   const first = call();
@@ -543,7 +521,6 @@ Deno.test("after its task has failed, a repeated call gets a new handle", async 
   void call();
   await until(() => tasks.count() === 2, "another task runs");
   assertEquals(runs, 2);
-  await server.close();
 });
 
 Deno.test("tenants of one server have separate idempotency keys", async () => {
@@ -551,19 +528,11 @@ Deno.test("tenants of one server have separate idempotency keys", async () => {
   for (const store of [undefined, shared]) {
     let runs = 0;
     const pay = tool({ name: "pay", input, use: [idempotent(({ key }) => key)], run: () => ({ run: ++runs }) });
-    const server = createServer({
-      name: "shop",
-      version: "1.0.0",
-      path: "/:tenant/mcp",
-      handlers: [pay],
-      store,
-      secret: SECRET,
-    });
+    const server = openServer({ path: "/:tenant/mcp", handlers: [pay], store });
     const call = async (tenant: string) => {
       await using client = await connectTest(server, { principal: ada, pathParams: { tenant } });
       return Object((await client.callTool("pay", { key: "a" })).structuredContent).run;
     };
     assertEquals([await call("one"), await call("two"), await call("one"), await call("two")], [1, 2, 1, 2]);
-    await server.close();
   }
 });

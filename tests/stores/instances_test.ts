@@ -20,8 +20,7 @@ import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { type Faults, startStore, type StoreProcess, TIMEOUT_MS } from "../support/store_client.ts";
 import { readReply } from "../support/requests.ts";
-
-const SECRET = "a secret of at least thirty-two characters";
+import { openServer } from "../support/servers.ts";
 
 /** An instance of a server. */
 interface Instance extends AsyncDisposable {
@@ -59,10 +58,7 @@ function startInstance(store: Store, options: Partial<ServerOptions> = {}): Inst
     },
   });
   const note = resource({ uri: "note://1", name: "note", read: () => "text" });
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    secret: SECRET,
+  const server = openServer({
     handlers: [work, log, ask, note],
     observer: { store: (event) => void events.push(event) },
     store,
@@ -301,7 +297,7 @@ together(
 
 together("changes reach 2026-07-28 subscribers on the other instance, each change once", async (a, b) => {
   await using client = await connectTest(b.server, { transport: "memory" });
-  const subscription = await client.subscribe({
+  await using subscription = await client.subscribe({
     toolsListChanged: true,
     promptsListChanged: true,
     resourceSubscriptions: ["note://1"],
@@ -319,16 +315,14 @@ together("changes reach 2026-07-28 subscribers on the other instance, each chang
   a.server.handlers.add(tool({ name: "added", run: () => "" }));
   await settle();
   assertEquals(subscription.received.length, 2);
-  await subscription.close();
 });
 
 together("changes reach sessions on a pipe on the other instance", async (a, b) => {
   await using client = await connectTest(b.server, { era: "legacy", transport: "pipe" });
-  const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["note://1"] });
+  await using subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["note://1"] });
   a.server.resourceUpdated("note://1");
   a.server.listChanged("tools");
   await subscription.take(2);
-  await subscription.close();
 });
 
 together("a stream that broke on one instance is resumed on the other instance, and continues there", async (a, b) => {
@@ -707,7 +701,7 @@ Deno.test("a store that does not respond affects only shared state, and the obse
     least = Math.min(least, performance.now() - since);
   }
   assert(least < 200, "calls waited for the timeout of the store");
-  const subscription = await client.subscribe({ toolsListChanged: true });
+  await using subscription = await client.subscribe({ toolsListChanged: true });
   b.server.listChanged("tools");
   await subscription.take(1);
   assertEquals(b.events.map(({ state }) => state), ["degraded"]);
@@ -716,7 +710,6 @@ Deno.test("a store that does not respond affects only shared state, and the obse
   faults.stalls = false;
   await until(() => b.events.length === 2, "the store has recovered");
   assertEquals(b.events[1].state, "recovered");
-  await subscription.close();
 });
 
 Deno.test("a server can close while store operations are pending, and an observer that throws does not affect other code", async () => {

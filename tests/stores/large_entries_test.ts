@@ -1,15 +1,16 @@
 // Entries and values that are too large to be read together within the timeout are read in smaller pages.
-import { assertEquals } from "@std/assert";
-import { createServer, resource, tool } from "../../mod.ts";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { connectTest } from "../../src/testing/testing.ts";
-import { until } from "../support/behaviour.ts";
-import { type Command, wrapEngine } from "../support/engines.ts";
+import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { type Command, createLosable, wrapEngine } from "../support/engines.ts";
 import { asking } from "../tasks/declared.ts";
-
-const secret = "a secret of at least thirty-two characters";
+import { openServer } from "../support/servers.ts";
+import { quota } from "../../src/layers/layers.ts";
+import { sentence } from "../support/messages.ts";
 
 /** Opens a store whose reads fail as if they took too long, if `isSlow` returns `true` for what they have read. */
 function openSlow(shared: Store, isSlow: (found: readonly string[], command: Command) => boolean) {
@@ -86,13 +87,12 @@ Deno.test("failed reads of a topic do not stop the server's own operations", asy
   const opened = openSlow(shared, (_found, { name, args: [log] }) => name === "read" && log === "large");
   const { store } = opened;
   const observer = { store() {} };
-  const server = createServer({ name: "large", version: "1.0.0", secret, store, handlers: [], observer });
+  const server = openServer({ store, handlers: [], observer });
   await server.ready();
   await shared.publish("large", "x");
   await store.subscribe("large", () => {}, { after: 0 });
   await until(() => opened.reads.length > 20, "failed reads");
   assertEquals([await store.get("key"), opened.connects], [undefined, 1]);
-  await server.close();
 });
 
 Deno.test("tasks and values of once that are too large for one read are taken over", async () => {
@@ -115,10 +115,7 @@ Deno.test("tasks and values of once that are too large for one read are taken ov
         return values.map((value) => value.split(" ")[0]).join();
       },
     });
-    const server = createServer({
-      name: "large",
-      version: "1.0.0",
-      secret,
+    const server = openServer({
       store,
       handlers: [tasks(), work],
       limits: { calls: { closeMs: 1 } },
@@ -142,8 +139,6 @@ Deno.test("tasks and values of once that are too large for one read are taken ov
     await until(async () => (await b.client.request("tasks/get", { taskId })).status === "completed", "the task");
   }
   assertEquals([runs, made], [ids.map(() => "b"), 50]);
-  await b.client.close();
-  await b.server.close();
 });
 
 for (
@@ -160,10 +155,7 @@ for (
     const shared = memoryStore();
     const note = resource({ uri: "note://{title}", name: "note", read: () => "" });
     const [here, there] = [0, 1].map(() =>
-      createServer({
-        name: "notes",
-        version: "1.0.0",
-        secret,
+      openServer({
         store: customStore(shared[INTERNALS].connect, { valueBytes, pollMs: 20 }),
         handlers: [note],
         observer: { store() {} },
@@ -180,3 +172,85 @@ for (
     await there.close();
   });
 }
+
+// A large result behind a resource link. While the result is stored, the caller that got the link can read it on any
+// instance.
+
+const TEXT = Array.from({ length: 2000 }, (_, i) => `line ${i} äöü`).join("\n");
+
+function start(store: Store, options: Parameters<typeof quota>[0] = {}, clock = fakeClock()): Server {
+  const all = tool({ name: "all", use: [quota({ resultBytes: 3000, onLarge: "link", ...options })], run: () => TEXT });
+  return openServer({ handlers: [all], store, clock });
+}
+
+async function readAll(client: Connection, link: string): Promise<string> {
+  let text = "";
+  for (let uri: string | undefined = link; uri;) {
+    const { contents }: { contents: readonly unknown[] } = await client.readResource(uri);
+    const [page, next] = contents.map(Object);
+    text += page.text;
+    uri = next?.uri;
+  }
+  return text;
+}
+
+async function keep(client: Connection): Promise<string> {
+  const { content } = await client.callTool("all");
+  return String(Object(content[1]).uri);
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a link works on another instance, even after the instance that created it has closed (${era})`, async () => {
+    const { connect } = memoryStore()[INTERNALS];
+    const [a, b] = [start(customStore(connect)), start(customStore(connect))];
+    const ada = { era, principal: { id: "ada" } };
+    await using here = await connectTest(a, ada);
+    await using there = await connectTest(b, ada);
+    const link = await keep(here);
+    assertEquals(await readAll(there, link), TEXT);
+    await using eve = await connectTest(b, { era, principal: { id: "eve" } });
+    for (const [client, uri] of [[eve, link], [there, `${link}9`], [there, "result://all/x/1"]] as const) {
+      await assertRejects(() => client.readResource(uri), McpError, sentence());
+    }
+    await here.close();
+    await a.close();
+    assertEquals(await readAll(there, link), TEXT);
+  });
+}
+
+Deno.test("the oldest results are deleted from the store when room is needed, and expired results are deleted too", async () => {
+  const memory = memoryStore();
+  const { connect } = memory[INTERNALS];
+  const clock = fakeClock();
+  const options = { keepBytes: 150_000, keepMs: 1000 };
+  const a = start(customStore(connect), options, clock);
+  await using client = await connectTest(a);
+  const count = async () => (await memory.list("", { limit: 100 })).length;
+  const before = await count();
+  for (let i = 0; i < 10; i++) await keep(client);
+  await until(async () => await count() - before <= 3, "the oldest results are deleted");
+  const link = await keep(client);
+  const b = start(customStore(connect), options);
+  await using there = await connectTest(b);
+  assertEquals(await readAll(there, link), TEXT);
+  await until(async () => await count() === before, "all are gone");
+  await assertRejects(() => there.readResource(link), McpError, sentence());
+});
+
+Deno.test("while the store is unavailable, a link works on its own instance, and other instances state why it does not work", async () => {
+  const store = createLosable();
+  const [a, b] = [start(store.open()), start(store.open())];
+  await using here = await connectTest(a);
+  await using there = await connectTest(b);
+  const known = await keep(here);
+  store.isLost = true;
+  const { content } = await here.callTool("all");
+  const link = String(Object(content[1]).uri);
+  assertEquals(textOf({ content: content.slice(0, 1) }).replace(link, "LINK"), sentence("LINK"));
+  assertEquals(await readAll(here, link), TEXT);
+  const error = await assertRejects(() => there.readResource(known), McpError, sentence());
+  assert(error.code === -31503, `${error.code}`);
+  store.isLost = false;
+  await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is available again");
+  await assertRejects(() => there.readResource(link), McpError, sentence());
+});

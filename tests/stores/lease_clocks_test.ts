@@ -4,7 +4,7 @@ import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/asser
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { DatabaseSync } from "node:sqlite";
-import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -15,10 +15,10 @@ import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "../tasks/declared.ts";
+import { openServer } from "../support/servers.ts";
 
 const LEASE_MS = 5000;
 const HOUR_MS = 3_600_000;
-const secret = "a secret of at least thirty-two characters";
 
 /** A clock that shows the time of another clock, with errors. */
 interface WrongClock extends FakeClock {
@@ -59,7 +59,7 @@ function openAround(shared: Store): { readonly store: Store; readonly command: A
 /** Opens a store that follows a clock. */
 async function openWith(clock: FakeClock, shared: Store) {
   const opened = openAround(shared);
-  const server = createServer({ name: "clocks", version: "1.0.0", secret, clock, store: opened.store, handlers: [] });
+  const server = openServer({ clock, store: opened.store, handlers: [] });
   await server.ready();
   return { ...opened, lease: opened.store.lease, close: () => server.close() };
 }
@@ -124,8 +124,6 @@ Deno.test("a process counts as ended when checks over two fifths of its lease ha
   assertEquals(await isHeld(), true);
   await clock.advance(1);
   assertEquals(await isHeld(), false);
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a lease that is not renewed counts as ended, even if the clock of the store was set back", async () => {
@@ -170,10 +168,7 @@ async function startInstance(
 ): Promise<Instance> {
   const { store, command } = openAround(shared);
   const work = async (_input: unknown, ctx: Context) => await run(ctx) as ToolReturn;
-  const server = createServer({
-    name: "clocks",
-    version: "1.0.0",
-    secret,
+  const server = openServer({
     clock,
     store,
     handlers: [

@@ -7,6 +7,7 @@ import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { type Command, openOn, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 /**
  * Opens a store whose commands run through `around`, and whose lease runs on a fake clock. `connects` counts the
@@ -80,7 +81,7 @@ Deno.test("a lease that has expired is acquired again before hold resolves, even
 
 Deno.test("a store in memory renews its lease by its own clock", async () => {
   const clock = fakeClock();
-  const store = memoryStore({ clock, leaseMs: 5000 });
+  const store = closeAtEnd(memoryStore({ clock, leaseMs: 5000 }));
   const release = await store.lease.hold();
   const term = await store.lease.confirm();
   for (let seconds = 0; seconds < 60; seconds++) {
@@ -90,7 +91,6 @@ Deno.test("a store in memory renews its lease by its own clock", async () => {
   release();
   await clock.advance(10_000);
   assertEquals([await store.get(store.lease.id), store.lease.heldUntil < clock.now()], [undefined, true]);
-  await store.close();
 });
 
 Deno.test("a missed renewal is repeated at once, so that the lease does not expire", async () => {
@@ -177,8 +177,7 @@ Deno.test("operations of the author's code leave room in `pending` for the proce
 });
 
 Deno.test("subscriptions of the author's code leave room in `subscriptions` for the process", async () => {
-  const store = customStore(memoryStore()[INTERNALS].connect, { subscriptions: 8 });
+  const store = closeAtEnd(customStore(memoryStore()[INTERNALS].connect, { subscriptions: 8 }));
   for (let i = 0; i < 6; i++) await store.subscribe(`topic${i}`, () => {});
   await assertRejects(async () => await store.subscribe("topic", () => {}), Error, sentence("subscriptions"));
-  await store.close();
 });

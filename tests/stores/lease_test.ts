@@ -1,12 +1,13 @@
 // The lease of a process, by which other processes soon detect that the process has ended.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { openOn, wrapEngine } from "../support/engines.ts";
 import { readReply } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const LEASE_MS = 300;
 
@@ -78,9 +79,8 @@ function startInstance(shared: Store, pass: Promise<void>) {
       return "done";
     },
   });
-  const secret = "a secret of at least thirty-two characters";
   const observer = { store() {} };
-  const server = createServer({ name: "notes", version: "1.0.0", handlers: [work], store, secret, observer });
+  const server = openServer({ handlers: [work], store, observer });
   const send = (message: object | undefined, headers: Record<string, string> = {}) =>
     server.fetch(
       new Request("http://localhost/mcp", {
@@ -153,8 +153,7 @@ Deno.test("progress in quick succession is written to the store in batches, and 
       return "done";
     },
   });
-  const secret = "a secret of at least thirty-two characters";
-  const server = createServer({ name: "notes", version: "1.0.0", handlers: [work], store, secret });
+  const server = openServer({ handlers: [work], store });
   const send = (message: object, headers: Record<string, string> = {}) =>
     server.fetch(
       new Request("http://localhost/mcp", {
@@ -187,7 +186,6 @@ Deno.test("further calls in a session cause no store operations", async () => {
   for (let id = 2; id < 20; id++) await readReply(await a.send({ id, method: "ping" }, session));
   for (let id = 20; id < 40; id++) await readReply(await a.send({ id, method: "tools/list" }, session));
   assertEquals(count() - before, 0);
-  await a.server.close();
 });
 
 Deno.test("a stream whose instance is still running continues on the next instance, however long the stream is silent", async () => {

@@ -1,7 +1,7 @@
 // Bytes that clients store in logs. A client cannot keep more bytes in logs than it is charged for, although each entry
 // lets the whole log live longer.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { type createServer, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -11,6 +11,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { asking } from "../tasks/declared.ts";
+import { openServer } from "../support/servers.ts";
 
 /** The bytes that one client may store. */
 const SHARE = 200_000;
@@ -30,11 +31,8 @@ function makeSite() {
   const engine = shared[INTERNALS].connect();
   const appends: Append[] = [];
   const serve = (options: Partial<ServerOptions>) =>
-    createServer({
-      name: "site",
-      version: "1.0.0",
+    openServer({
       handlers: [],
-      secret: "a secret of at least thirty-two characters",
       store: customStore(async () =>
         wrapEngine(await engine, ({ name, args: [log, text], run }) => {
           if (name === "append") appends.push({ log: String(log), bytes: String(text).length });
@@ -100,8 +98,6 @@ Deno.test("messages that an instance forwards do not outlive their charge, which
     await clock.advance(50_000);
   }
   assert(accepted >= 15, `${accepted} messages`);
-  await a.close();
-  await b.close();
 });
 
 Deno.test("the log of a long stream contains only events that are charged", async () => {
@@ -109,7 +105,7 @@ Deno.test("the log of a long stream contains only events that are charged", asyn
   const rounds = 24;
   let next = gate();
   let isDone = false;
-  const server = serve({
+  await using server = serve({
     handlers: [
       tool({
         name: "work",
@@ -144,7 +140,6 @@ Deno.test("the log of a long stream contains only events that are charged", asyn
     return isDone;
   }, "the end of the handler");
   await reading;
-  await server.close();
 });
 
 Deno.test("messages to the process that runs a task are removed after the process has received them", async () => {

@@ -1,14 +1,14 @@
 // What a part of a server (a layer, an extension, an authentication) keeps in a store that others can write to.
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
-import { type Authentication, createServer, extension, type Handler, type ServerOptions, tool } from "../../mod.ts";
+import { type Authentication, extension, type Handler, type ServerOptions, tool } from "../../mod.ts";
 import type { ServerHandle, StoreView } from "../../src/extensions/extension.ts";
 import { layer } from "../../src/layers/layers.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { openShared } from "../tasks/shared_store.ts";
+import { openServer } from "../support/servers.ts";
 
-const secret = "a secret of at least thirty-two characters";
 const other = "another secret of at least thirty-two chars";
 const ttlMs = 60_000;
 
@@ -35,15 +35,7 @@ async function start(shared: Store, options: Partial<ServerOptions> & { readonly
       run: () => "",
     })
   );
-  const server = createServer({
-    name: "bank",
-    version: "1.0.0",
-    secret,
-    auth,
-    handlers: [...layered, audit],
-    store: openShared(shared),
-    ...rest,
-  });
+  const server = openServer({ auth, handlers: [...layered, audit], store: openShared(shared), ...rest });
   await server.ready();
   const all = handles.map(({ store }) => {
     if (!store) throw new Error("no store");
@@ -71,8 +63,6 @@ Deno.test("a part's value is readable for other instances, and not for somebody 
   const found = await look(shared);
   assertEquals(found.length, 3);
   assert(!JSON.stringify(found).includes("secret"));
-  await here.close();
-  await there.close();
 });
 
 Deno.test("a value that was sealed with another secret is absent, and can be replaced", async () => {
@@ -96,8 +86,6 @@ Deno.test("a value that was sealed with another secret is absent, and can be rep
     assertEquals((await part.get("balance"))?.value, "2");
     stop();
   }
-  await here.close();
-  await there.close();
 });
 
 Deno.test("a value that somebody has made, changed or moved is absent", async () => {
@@ -198,8 +186,6 @@ Deno.test("values that cannot be opened hide no other values from pages of a lis
     after = entries.at(-1)?.id ?? after;
   }
   assertEquals(found, ["0", "4", "8"]);
-  await here.close();
-  await there.close();
 });
 
 Deno.test("a part can use any text as a key", async () => {
@@ -238,5 +224,4 @@ Deno.test("the part of a layer does not depend on the order of the handlers", as
   await before.close();
   const after = await start(shared, { before: [plain("added")] });
   assertEquals((await after.all[0].get("balance"))?.value, "1");
-  await after.close();
 });

@@ -2,13 +2,13 @@
 // once, before the first operation.
 import { createServer as listen } from "node:net";
 import { assert, assertEquals } from "@std/assert";
-import { createServer } from "../../mod.ts";
 import type { StoreEvent } from "../../src/server/call/observer.ts";
 import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { pickPort } from "../support/processes.ts";
 import { CLIENTS } from "../support/redis/clients.ts";
+import { openServer } from "../support/servers.ts";
 
 const host = "127.0.0.1";
 const password = "hunter2";
@@ -50,11 +50,8 @@ const kinds: Readonly<Record<string, Connect>> = {
 /** Starts a server with a store that cannot connect. Returns the message of the cause that the observer gets. */
 async function findCause(connect: () => RedisClient | Promise<RedisClient>): Promise<string> {
   const events: StoreEvent[] = [];
-  const server = createServer({
-    name: "down",
-    version: "1.0.0",
+  const server = openServer({
     store: redisStore(connect, { timeoutMs: 60_000 }),
-    secret: "a secret of at least thirty-two characters",
     observer: { store: (event) => void events.push(event) },
   });
   await server.ready();

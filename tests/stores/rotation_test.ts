@@ -1,6 +1,6 @@
 // Three instances are restarted one after another with another secret, without a failed request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
@@ -8,6 +8,7 @@ import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { call } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const OLD = "the old secret of at least thirty-two characters";
 const NEW = "the new secret of at least thirty-two characters";
@@ -32,9 +33,7 @@ class Fleet {
     });
     const all = tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => TEXT });
     const note = resource({ uri: "note://1", name: "note", read: () => "text" });
-    return createServer({
-      name: "shop",
-      version: "1.0.0",
+    return openServer({
       handlers: [pay, ask, all, note],
       secret,
       store: customStore(this.#shared[INTERNALS].connect, { pollMs: 50 }),

@@ -29,9 +29,10 @@ import { random } from "../support/random.ts";
 import { CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, startRedis } from "../support/redis/server.ts";
 import { needs } from "../support/required.ts";
+import { openServer } from "../support/servers.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
-const REALM = JSON.stringify(["disk", "/mcp"]);
+const REALM = JSON.stringify(["test", "/mcp"]);
 
 const read = tool({ name: "read", run: () => "Read." });
 const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "Wiped." });
@@ -51,10 +52,7 @@ class Fleet implements AsyncDisposable {
   }
 
   start(options: Partial<PathServerOptions> = {}): Server {
-    const server = createServer({
-      name: "disk",
-      version: "1.0.0",
-      secret: SECRET,
+    const server = openServer({
       store: this.#open(),
       sharedDisable: true,
       handlers: HANDLERS,
@@ -217,7 +215,7 @@ Deno.test("a sequence of rules has the same effect on every instance as on a ser
     ...[{ tag: "even0" }, { tag: "even1" }, { group: "g" }, { tool: "g_x" }],
   ];
   await using fleet = new Fleet(shareMemory());
-  const alone = createServer({ name: "alone", version: "1.0.0", handlers });
+  const alone = openServer({ handlers });
   const model = await fleet.join(alone);
   const servers = [fleet.start({ handlers }), fleet.start({ handlers })];
   const clients = await Promise.all(servers.map((server) => fleet.join(server)));
@@ -232,7 +230,6 @@ Deno.test("a sequence of rules has the same effect on every instance as on a ser
     }
     for (const client of clients) await untilNames(client, await names(model));
   }
-  await alone.close();
 });
 
 Deno.test("rules that select callers with a function apply only on their own instance, and reveal no handler that is hidden on all instances", async () => {
@@ -522,9 +519,8 @@ Deno.test("a new instance seals the rules with its newest secret", async () => {
   first.handlers.disable(wipe);
   await first.close();
   for (const secret of [[SECRET, next], [next, SECRET], [next]]) {
-    const server = fleet.start({ secret });
+    await using server = fleet.start({ secret });
     assertEquals(await names(await fleet.join(server)), "read,notes_add");
-    await server.close();
   }
 });
 

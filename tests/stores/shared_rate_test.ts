@@ -11,15 +11,13 @@ import { createLosable, wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { ask } from "../support/requests.ts";
+import { openServer } from "../support/servers.ts";
 
 const PERIOD = 60_000;
 
 function start(store: Store, clock = fakeClock()): Server {
   const polite = quota({ rate: { calls: 3, perMs: PERIOD }, shared: true });
-  return createServer({
-    name: "polite",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  return openServer({
     store,
     clock,
     handlers: [
@@ -78,8 +76,6 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(textOf(await eve.callTool("t")), "t");
     await clock.advance(PERIOD);
     assertEquals(textOf(await there.callTool("t")), "t");
-    await a.close();
-    await b.close();
   });
 }
 
@@ -99,8 +95,6 @@ Deno.test("over HTTP the response has the status 429, and without the store each
     for (let i = 0; i < 3; i++) assertEquals(textOf(await client.callTool("t")), "t");
     assert(await isRefused(() => client.callTool("t")));
   }
-  await a.close();
-  await b.close();
 });
 
 Deno.test("the number of new logs per period is limited, and then the rate of each instance applies", async () => {
@@ -114,10 +108,7 @@ Deno.test("the number of new logs per period is limited, and then the rate of ea
   );
   const clock = fakeClock();
   const polite = quota({ rate: { calls: 2, perMs: PERIOD }, shared: true });
-  const server = createServer({
-    name: "polite",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     store,
     clock,
     limits: testLimits({ rates: { clients: 4 } }),
@@ -144,7 +135,6 @@ Deno.test("the number of new logs per period is limited, and then the rate of ea
     // Let the buckets of this period be forgotten.
     await clock.advance(3 * PERIOD);
   }
-  await server.close();
 });
 
 Deno.test("all paths of a server share the rate, on whichever instances, and other servers do not", async () => {
@@ -181,10 +171,7 @@ Deno.test("calls that an extension makes for a client are not counted, but the r
   let host: ServerHandle | undefined;
   const rate = { calls: 2, perMs: PERIOD };
   const polite = quota({ rate, shared: true });
-  const server = createServer({
-    name: "polite",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     store: memoryStore(),
     clock: fakeClock(),
     handlers: [
@@ -205,7 +192,6 @@ Deno.test("calls that an extension makes for a client are not counted, but the r
   assertEquals(await callInside("t"), "t");
   for (let i = 0; i < 2; i++) assertEquals(await callInside("reads"), "1");
   assert(await isRefused(() => client.readResource("x://r")));
-  await server.close();
 });
 
 Deno.test("`shared` is supported only for a rate without a burst", () => {
@@ -213,9 +199,7 @@ Deno.test("`shared` is supported only for a rate without a burst", () => {
     assertThrows(() => quota(wrong), TypeError, sentence("shared", "burst"));
   }
   // Without a store, the rate applies to this process alone.
-  createServer({
-    name: "polite",
-    version: "1.0.0",
+  openServer({
     handlers: [tool({ name: "t", use: [quota({ shared: true, rate: { calls: 1, perMs: 1 } })], run: () => "t" })],
   });
 });

@@ -8,7 +8,7 @@ export interface RunningTest {
   /** The path of the test file, relative to the project, such as `tests/auth/schemes_test.ts`. */
   readonly file: string;
   readonly name: string;
-  /** Functions that run one after another after the test has passed. A function that throws fails the test. */
+  /** Functions that run after the test has passed, the last one first. A function that throws fails the test. */
   readonly atEnd: (() => unknown)[];
 }
 
@@ -31,12 +31,12 @@ export function getRunningTest(): RunningTest | undefined {
   return state.running;
 }
 
-/** Closes a server at the end of the running test. Returns the server. */
-export function closeAtEnd<S extends { close(): Promise<void> }>(server: S): S {
+/** Closes a server, store or other value at the end of the running test. Returns the value. */
+export function closeAtEnd<T extends { close(): unknown }>(value: T): T {
   const test = getRunningTest();
-  if (!test) throw new Error("Cannot close the server at the end of a test: no test runs");
-  test.atEnd.push(() => server.close());
-  return server;
+  if (!test) throw new Error("Cannot close the value at the end of a test: no test runs");
+  test.atEnd.push(() => value.close());
+  return value;
 }
 
 /** Returns a stack that is disposed at the end of the running test. */
@@ -65,7 +65,7 @@ export function track(path: string, name: string, run: Run): Run {
     state.running = running;
     try {
       await run(t);
-      for (const end of running.atEnd) await end();
+      for (const end of running.atEnd.reverse()) await end();
     } catch (error) {
       throw toShown(error);
     } finally {

@@ -1,22 +1,19 @@
 // The rights that a task's tool asks for apply to the task too: a caller who may not call the tool any more cannot read
 // the task, answer its questions or be notified of it.
 import { assertEquals, assertRejects } from "@std/assert";
-import {
-  type Context,
-  createServer,
-  McpError,
-  type Principal,
-  tool,
-  toolProvider,
-  type ToolReturn,
-} from "../../mod.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { type Context, McpError, type Principal, resource, tool, toolProvider, type ToolReturn } from "../../mod.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 import { asking, ID } from "./declared.ts";
+import { openServer } from "../support/servers.ts";
+import { get, reach, start, update } from "./requests.ts";
+import { guard } from "../../src/layers/layers.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { sentence } from "../support/messages.ts";
 
 const modern = { eras: ["modern"] } as const;
 const form = z.object({ name: z.string() });
@@ -39,18 +36,6 @@ function pay(options: object = {}, wait?: (ctx: Context) => Promise<unknown>) {
   });
 }
 
-const start = async (client: Connection) =>
-  String((await client.request("tools/call", { name: "pay", arguments: {} }, { finish: false })).taskId);
-const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
-const update = async (client: Connection, taskId: string) =>
-  await client.request("tasks/update", { taskId, inputResponses: answer });
-
-async function reach(client: Connection, taskId: string, status: string) {
-  let found = await get(client, taskId);
-  await until(async () => (found = await get(client, taskId)).status === status, status);
-  return found;
-}
-
 const codeOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).code;
 const messageOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).message;
 
@@ -60,16 +45,16 @@ behaviour("a task needs the scopes of its tool, except for its cancellation", as
     { ...asking, principal: { id: "ada", scopes: ["pay", "eu"] } },
   );
   const few = await join({ ...asking, principal: { id: "ada", scopes: ["pay"] } });
-  const [first, second] = [await start(client), await start(client)];
+  const [first, second] = [await start(client, {}, "pay"), await start(client, {}, "pay")];
   for (const id of [first, second]) await reach(client, id, "input_required");
   for (const run of [get, update]) {
-    assertEquals(await codeOf(() => run(few, first)), INSUFFICIENT_SCOPE, `${run}`);
+    assertEquals(await codeOf(() => run(few, first, answer)), INSUFFICIENT_SCOPE, `${run}`);
   }
   const { granted } = await few.subscribe({ extensions: { taskIds: [first] } });
   assertEquals(granted.extensions?.taskIds ?? [], []);
   await few.request("tasks/cancel", { taskId: second });
   await reach(client, second, "cancelled");
-  await update(client, first);
+  await update(client, first, answer);
   assertEquals(textOf(Object((await reach(client, first, "completed")).result)), "paid Ada");
   assertEquals(await codeOf(() => get(few, first)), INSUFFICIENT_SCOPE, "the result of an ended task");
 }, modern);
@@ -86,16 +71,16 @@ behaviour(
       { handlers: [tasks(), found] },
       { ...asking, principal: { id: "ada" } },
     );
-    const [first, second] = [await start(client), await start(client)];
+    const [first, second] = [await start(client, {}, "pay"), await start(client, {}, "pay")];
     for (const id of [first, second]) await reach(client, id, "input_required");
     isFound = false;
     const unknown = await messageOf(() => get(client, "x".repeat(32)));
-    for (const run of [get, update]) assertEquals(await messageOf(() => run(client, first)), unknown);
+    for (const run of [get, update]) assertEquals(await messageOf(() => run(client, first, answer)), unknown);
     isFound = true;
     // Another handler does not cancel the task.
     server.handlers.add(tool({ name: "other", run: () => "" }));
     await turn();
-    await update(client, first);
+    await update(client, first, answer);
     assertEquals(textOf(Object((await reach(client, first, "completed")).result)), "paid Ada");
     isFound = false;
     await client.request("tasks/cancel", { taskId: second });
@@ -111,14 +96,14 @@ behaviour("for a caller who cannot see a task's tool, the task is unknown", asyn
     { handlers: [tasks(), pay(hidden)] },
     { ...asking, principal: { id: "ada", staff: true } },
   );
-  const id = await start(client);
+  const id = await start(client, {}, "pay");
   await reach(client, id, "input_required");
   const left = await join({ ...asking, principal: { id: "ada", staff: false } });
   const unknown = await messageOf(() => get(left, "x".repeat(32)));
-  for (const run of [get, update]) assertEquals(await messageOf(() => run(left, id)), unknown);
+  for (const run of [get, update]) assertEquals(await messageOf(() => run(left, id, answer)), unknown);
   const { granted } = await left.subscribe({ extensions: { taskIds: [id] } });
   assertEquals(granted.extensions?.taskIds ?? [], []);
-  await update(client, id);
+  await update(client, id, answer);
   await reach(client, id, "completed");
   assertEquals(await messageOf(() => get(left, id)), unknown, "the result of an ended task");
 }, modern);
@@ -134,7 +119,7 @@ behaviour("a tool that `forCaller` fails for hides its tasks", async (connect) =
     { handlers: [tasks(), pay(varied)] },
     { ...asking, principal: { id: "ada", staff: true } },
   );
-  const id = await start(client);
+  const id = await start(client, {}, "pay");
   const left = await join({ ...asking, principal: { id: "ada" } });
   assertEquals(await codeOf(() => get(left, id)), INVALID_PARAMS);
   assertEquals(takeFaults().length, 1);
@@ -150,13 +135,13 @@ behaviour(
       { handlers: [tasks(), pay({}, () => pass)] },
       { ...asking, principal: { id: "ada" } },
     );
-    const id = await start(client);
+    const id = await start(client, {}, "pay");
     await reach(client, id, "input_required");
     server.handlers.disable({ tool: "pay" });
     assertEquals(await codeOf(() => get(client, id)), INVALID_PARAMS);
-    assertEquals(await codeOf(() => update(client, id)), INVALID_PARAMS);
+    assertEquals(await codeOf(() => update(client, id, answer)), INVALID_PARAMS);
     server.handlers.enable({ tool: "pay" });
-    await update(client, id);
+    await update(client, id, answer);
     open();
     await reach(client, id, "completed");
   },
@@ -174,12 +159,12 @@ behaviour(
       { ...asking, principal: { id: "ada" } },
     );
     const auditor = await join({ ...asking, principal: { id: "ada" }, info: { name: "auditor", version: "1" } });
-    const id = await start(client);
+    const id = await start(client, {}, "pay");
     await reach(client, id, "input_required");
     const wanted = { extensions: { taskIds: [id] } };
     const [lost, kept] = [await client.subscribe(wanted), await auditor.subscribe(wanted)];
     isStaff = false;
-    await update(auditor, id);
+    await update(auditor, id, answer);
     open();
     await until(() => kept.received.some(({ params }) => params.status === "completed"), "the end");
     await turn(3);
@@ -197,10 +182,10 @@ behaviour("notifications of a task arrive in order, even if `allow` takes its ti
     },
   };
   const { client } = await connect({ handlers: [tasks(), pay(slow)] }, { ...asking, principal: { id: "ada" } });
-  const id = await start(client);
+  const id = await start(client, {}, "pay");
   await reach(client, id, "input_required");
   const { received } = await client.subscribe({ extensions: { taskIds: [id] } });
-  await update(client, id);
+  await update(client, id, answer);
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
   assertEquals(received.at(-1)?.params.status, "completed");
 }, modern);
@@ -218,9 +203,9 @@ behaviour(
         });
       }));
     const { server, client } = await connect({ handlers: [jobs, removed] }, { ...asking, principal: { id: "ada" } });
-    const [running, waiting] = [await start(client), await start(client)];
+    const [running, waiting] = [await start(client, {}, "pay"), await start(client, {}, "pay")];
     for (const id of [running, waiting]) await reach(client, id, "input_required");
-    await update(client, running);
+    await update(client, running, answer);
     await reach(client, running, "working");
     server.handlers.remove(removed);
     await until(() => aborted.length === 1, "the run is cancelled");
@@ -241,12 +226,12 @@ behaviour(
       { handlers: [tasks(), pay({ description: "before" }, () => pass)] },
       { ...asking, principal: { id: "ada" } },
     );
-    const id = await start(client);
+    const id = await start(client, {}, "pay");
     await reach(client, id, "input_required");
     server.handlers.remove(server.handlers.get("tool", "pay"));
     server.handlers.add(pay({ description: "after" }));
     await turn();
-    await update(client, id);
+    await update(client, id, answer);
     open();
     assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "paid Ada");
   },
@@ -263,25 +248,17 @@ Deno.test("a call whose tool is removed before it becomes a task is refused", as
       return "paid";
     },
   });
-  const server = createServer({
-    name: "t",
-    version: "1",
-    handlers: [tasks(), slow],
-    limits: { calls: { closeMs: 20 } },
-  });
+  const server = openServer({ handlers: [tasks(), slow], limits: { calls: { closeMs: 20 } } });
   await using client = await connectTest(server, asking);
-  const calling = start(client);
+  const calling = start(client, {}, "pay");
   await until(() => server.stats().running === 1, "the call runs");
   server.handlers.remove(slow);
   assertEquals(await codeOf(() => calling), INVALID_PARAMS);
   open();
-  await server.close();
 });
 
 Deno.test("over HTTP, a request for a task without the scopes of its tool gets 403", async () => {
-  const server = createServer({
-    name: "bank",
-    version: "1.0.0",
+  const server = openServer({
     handlers: [tasks(), pay({ scopes: ["pay"] })],
     auth: (request: Request): Principal => ({
       id: "ada",
@@ -302,32 +279,162 @@ Deno.test("over HTTP, a request for a task without the scopes of its tool gets 4
     assertEquals([status, error?.code, error?.data], [403, INSUFFICIENT_SCOPE, { scopes: ["pay"] }]);
   }
   assertEquals((await send("mail", "tasks/cancel", { taskId })).status, 200);
-  await server.close();
 });
 
 Deno.test("an instance that does not run a task asks for the scopes of its tool too", async () => {
   const store = memoryStore();
   const serve = () =>
-    createServer({
-      name: "bank",
-      version: "1.0.0",
-      secret: "a secret of at least thirty-two characters",
-      handlers: [tasks(), pay({ scopes: ["pay"] })],
-      store,
-      limits: { calls: { closeMs: 20 } },
-    });
+    openServer({ handlers: [tasks(), pay({ scopes: ["pay"] })], store, limits: { calls: { closeMs: 20 } } });
   const [here, there] = [serve(), serve()];
   await using client = await connectTest(here, { ...asking, principal: { id: "ada", scopes: ["pay"] } });
   await using same = await connectTest(there, { ...asking, principal: { id: "ada", scopes: ["pay"] } });
   await using few = await connectTest(there, { ...asking, principal: { id: "ada", scopes: [] } });
-  const id = await start(client);
+  const id = await start(client, {}, "pay");
   await reach(same, id, "input_required");
   const { received } = await few.subscribe({ extensions: { taskIds: [id] } });
-  for (const run of [get, update]) assertEquals(await codeOf(() => run(few, id)), INSUFFICIENT_SCOPE);
-  await update(same, id);
+  for (const run of [get, update]) assertEquals(await codeOf(() => run(few, id, answer)), INSUFFICIENT_SCOPE);
+  await update(same, id, answer);
   assertEquals(textOf(Object((await reach(same, id, "completed")).result)), "paid Ada");
   assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
   assertEquals(received, []);
-  await here.close();
-  await there.close();
 });
+
+// The output of a task has passed the output guards for the caller that started the task. Another token of the same
+// principal, with other scopes or facts, cannot read the task.
+
+const claims = { sub: "ada", iat: 1, exp: 2 };
+const hr = { ...asking, principal: { id: "ada", scopes: ["hr"], staff: true, claims } };
+const renewed = {
+  ...asking,
+  principal: { id: "ada", scopes: ["hr"], staff: true, claims: { ...claims, iat: 3, exp: 4 }, expiresAt: 1e15 },
+};
+const others = {
+  scopes: { ...asking, principal: { ...hr.principal, scopes: [] } },
+  facts: { ...asking, principal: { ...hr.principal, staff: false } },
+} as const;
+
+/** Shows salaries only to callers with the scope. */
+const hide = guard({
+  output: [
+    (output, { principal }) =>
+      principal?.scopes?.includes("hr")
+        ? undefined
+        : JSON.parse(JSON.stringify(output).replaceAll("salary 9", "hidden")),
+  ],
+});
+
+/** A tool that asks, reports progress, and returns something that a guard hides from some callers. */
+function person(use: Parameters<typeof tool>[0]["use"] = []) {
+  return tool({
+    name: "person",
+    use: [task({ resume: true }), ...use],
+    async run(_input, ctx) {
+      const { content } = await ctx.elicit("who", { message: "Who, at salary 9?", schema: form });
+      await ctx.progress(1, { message: "read salary 9" });
+      return `${content?.name}: salary 9`;
+    },
+  });
+}
+
+for (const place of ["tool", "server"] as const) {
+  for (const [what, other] of Object.entries(others)) {
+    behaviour(`a guarded task is unknown to a token with other ${what} (guard of the ${place})`, async (connect) => {
+      const own = place === "tool" ? [hide] : [];
+      const use = place === "server" ? [hide] : [];
+      const { client, join } = await connect({ handlers: [tasks(), person(own)], use }, hr);
+      const low = await join(other);
+      const id = await start(client, {}, "person");
+      await reach(client, id, "input_required");
+      const unknown = await messageOf(() => get(low, "x".repeat(32)));
+      for (const run of [get, update]) assertEquals(await messageOf(() => run(low, id, answer)), unknown);
+      const wanted = { extensions: { taskIds: [id] } };
+      const [mine, theirs] = [await client.subscribe(wanted), await low.subscribe(wanted)];
+      assertEquals([mine, theirs].map(({ granted }) => granted.extensions?.taskIds ?? []), [[id], []]);
+      const again = await join(renewed);
+      await update(again, id, answer);
+      for (const each of [client, again]) {
+        assertEquals(textOf(Object((await reach(each, id, "completed")).result)), "Ada: salary 9");
+      }
+      await until(() => mine.received.some(({ params }) => params.status === "completed"), "the notification");
+      assertEquals(await messageOf(() => get(low, id)), unknown);
+      assertEquals(theirs.received, []);
+      const second = await start(client, {}, "person");
+      await low.request("tasks/cancel", { taskId: second });
+      await reach(client, second, "cancelled");
+    }, modern);
+  }
+}
+
+behaviour("a task without output guards belongs to all tokens of its principal", async (connect) => {
+  const { client, join } = await connect({ handlers: [tasks(), person([guard({ input: [() => {}] })])] }, hr);
+  const id = await start(client, {}, "person");
+  await reach(client, id, "input_required");
+  const low = await join(others.scopes);
+  await update(low, id, answer);
+  assertEquals(textOf(Object((await reach(low, id, "completed")).result)), "Ada: salary 9");
+}, modern);
+
+behaviour("a task whose tool reads a guarded resource is unknown to a token with other scopes", async (connect) => {
+  const { pass, open } = gate();
+  const { client, join } = await connect({
+    handlers: [
+      tasks(),
+      resource({ uri: "salary://ada", name: "salary", use: [hide], read: () => "salary 9" }),
+      tool({
+        name: "person",
+        use: [task()],
+        async run(_input: unknown, ctx: Context) {
+          await pass;
+          const [content] = await ctx.readResource("salary://ada");
+          await ctx.progress(1, { message: "read" });
+          return "text" in content ? content.text : "";
+        },
+      }),
+    ],
+  }, hr);
+  const low = await join(others.scopes);
+  const id = await start(client, {}, "person");
+  const early = await low.subscribe({ extensions: { taskIds: [id] } });
+  open();
+  assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "salary 9");
+  const unknown = await messageOf(() => get(low, "x".repeat(32)));
+  assertEquals(await messageOf(() => get(low, id)), unknown);
+  await turn(3);
+  assertEquals(early.received.filter(({ params }) => params.status === "completed"), []);
+}, modern);
+
+Deno.test("a guarded task is unknown to another token on another instance too", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const make = () => openServer({ store: customStore(connect), handlers: [tasks(), person([hide])] });
+  const [first, last] = [make(), make()];
+  const [client, there, low] = [
+    await connectTest(first, hr),
+    await connectTest(last, renewed),
+    await connectTest(last, others.scopes),
+  ];
+  const id = await start(client, {}, "person");
+  await reach(there, id, "input_required");
+  const unknown = await messageOf(() => get(low, "x".repeat(32)));
+  for (const run of [get, update]) assertEquals(await messageOf(() => run(low, id, answer)), unknown);
+  await update(there, id, answer);
+  assertEquals(textOf(Object((await reach(there, id, "completed")).result)), "Ada: salary 9");
+  assertEquals(await messageOf(() => get(low, id)), unknown);
+  const { granted } = await low.subscribe({ extensions: { taskIds: [id] } });
+  assertEquals(granted.extensions?.taskIds ?? [], []);
+  for (const each of [client, there, low]) await each.close();
+  for (const server of [first, last]) await server.close();
+});
+
+behaviour("a call with output guards becomes no task if its principal cannot be compared", async (connect) => {
+  class Role {
+    readonly name = "clerk";
+  }
+  const handlers = [tasks(), tool({ name: "person", use: [task(), hide], run: () => "salary 9" })];
+  const principal = { id: "ada", scopes: ["hr"], role: new Role() };
+  const { client, takeFaults } = await connect({ handlers }, { ...asking, principal });
+  for (let at = 0; at < 2; at++) {
+    const result = await client.request("tools/call", { name: "person", arguments: {} }, { finish: false });
+    assertEquals(textOf(Object(result)), "salary 9");
+  }
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), [sentence("principal")]);
+}, { ...modern, perInstance: "observer" });

@@ -177,7 +177,6 @@ Deno.test("answers to a question that a further run has withdrawn do not count w
   await until(async () => await listOpen(c, id) === "pay", "the question is open again");
   await update(c, id, { pay: answer("Ada") });
   assertEquals(textOf(Object((await reach(c, id, "completed")).result)), "Ada");
-  await c.close();
 });
 
 Deno.test("a question gets its answer although the check of an answer to another question throws", async () => {

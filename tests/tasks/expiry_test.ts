@@ -1,16 +1,18 @@
 // A task ends when its time to live is over, also while its handler waits for an answer.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import type { FaultEvent } from "../../src/observe/observe.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
+import { openServer } from "../support/servers.ts";
+import { get, reach, start, update } from "./requests.ts";
 
 type Run = (ctx: Context) => unknown;
 
@@ -35,9 +37,7 @@ function serve(run: Run, { options, ...rest }: Partial<ServerOptions> & { readon
       return await run(ctx) as ToolReturn;
     },
   });
-  const server = createServer({
-    name: "expiry",
-    version: "1.0.0",
+  const server = openServer({
     secret: "a secret of at least thirty-two characters",
     handlers: [tasks(), work],
     observer: { fault: (fault) => void faults.push(fault) },
@@ -52,17 +52,6 @@ const join = (server: ReturnType<typeof serve>["server"], id: string) =>
     capabilities: { elicitation: {}, sampling: {}, roots: {} },
     principal: { id },
   });
-const start = async (client: Connection, text = "") =>
-  String((await client.request("tools/call", { name: "work", arguments: { text } }, { finish: false })).taskId);
-const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
-const update = async (client: Connection, taskId: string) =>
-  await client.request("tasks/update", { taskId, inputResponses: answer });
-
-async function reach(client: Connection, taskId: string, status: string) {
-  let found = await get(client, taskId);
-  await until(async () => (found = await get(client, taskId)).status === status, status);
-  return found;
-}
 
 const QUESTIONS: Readonly<Record<string, { readonly run: Run; readonly options?: TaskOptions }>> = {
   "waits for an elicitation": { run: elicit },
@@ -85,7 +74,7 @@ for (const [what, { run, options }] of Object.entries(QUESTIONS)) {
     await using ada = await join(server, "ada");
     const before = server.stats().bytes;
     const { ttlMs = TTL_MS } = options ?? {};
-    const id = await start(ada, "x".repeat(10_000));
+    const id = await start(ada, { text: "x".repeat(10_000) });
     await reach(ada, id, "input_required");
     await clock.advance(ttlMs - 1);
     assertEquals([(await get(ada, id)).status, aborted.length, server.stats().detached], ["input_required", 0, 1]);
@@ -95,13 +84,12 @@ for (const [what, { run, options }] of Object.entries(QUESTIONS)) {
     assertEquals(Object(error).message, statusMessage);
     assertEquals([aborted, server.stats().detached], [["timeout"], 0]);
     // The server ignores answers to a task that has ended.
-    await update(ada, id);
+    await update(ada, id, answer);
     assertEquals((await get(ada, id)).status, "failed");
     await clock.advance(GRACE_MS + 1);
     await assertRejects(() => get(ada, id), McpError, sentence());
-    await assertRejects(() => update(ada, id), McpError, sentence());
+    await assertRejects(() => update(ada, id, answer), McpError, sentence());
     assertEquals([server.stats().bytes, faults], [before, []]);
-    await server.close();
   });
 }
 
@@ -115,14 +103,13 @@ Deno.test("answers do not extend the time to live of a task", async () => {
   const id = await start(ada);
   await reach(ada, id, "input_required");
   await clock.advance(TTL_MS - 10);
-  await update(ada, id);
+  await update(ada, id, answer);
   await reach(ada, id, "working");
   await clock.advance(9);
   assertEquals(aborted, []);
   await clock.advance(2);
   await reach(ada, id, "failed");
   assertEquals(aborted, ["timeout"]);
-  await server.close();
 });
 
 Deno.test("the time to live of a task includes the time before the call becomes a task", async () => {
@@ -144,7 +131,6 @@ Deno.test("the time to live of a task includes the time before the call becomes 
   await clock.advance(2);
   await reach(ada, id, "failed");
   assertEquals(aborted, ["timeout"]);
-  await server.close();
 });
 
 Deno.test("a client whose tasks wait for answers gives others their place when its tasks expire", async () => {
@@ -158,10 +144,9 @@ Deno.test("a client whose tasks wait for answers gives others their place when i
   assertEquals(server.stats().detached, 0);
   const id = await start(ada);
   await reach(ada, id, "input_required");
-  await update(ada, id);
+  await update(ada, id, answer);
   await reach(ada, id, "completed");
   for (const client of clients) await client.close();
-  await server.close();
 });
 
 Deno.test("a resumed task that waits for an answer fails when its time to live is over", async () => {
@@ -194,7 +179,7 @@ Deno.test("a resumed task that waits for an answer fails when its time to live i
   assertEquals(statusMessage, sentence("ttlMs"));
   assertEquals([second.aborted.length, second.server.stats().detached], [1, 0]);
   await clock.advance(GRACE_MS + 1);
-  await assertRejects(() => advanceUntil(clock, 100, update(again, id)), McpError, sentence());
+  await assertRejects(() => advanceUntil(clock, 100, update(again, id, answer)), McpError, sentence());
   assertEquals(second.faults, []);
   await advanceUntil(clock, 500, second.server.close());
 });
@@ -214,5 +199,4 @@ Deno.test("an answer to a task that the store has already deleted gets the error
     await turn(3);
   }
   assertEquals([aborted.length, server.stats().detached, faults], [2, 0, []]);
-  await server.close();
 });

@@ -1,7 +1,6 @@
 // A process that may have lost its lease starts nothing that another process may start too: no `once` function, no
 // question and no second run of a task.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -11,6 +10,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
 import { toStoredLog } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
 
 const isLeaseOf = ({ store }: Instance, { args: [key] }: Command) => key === store.lease.id;
 
@@ -45,8 +45,6 @@ Deno.test("after another process has taken over a task, its first process starts
   await until(() => errors.length === 2, "both steps have failed");
   assertEquals(made, ["a first", "b charge"]);
   for (const error of errors) assertMatch(error, /^Cannot (continue the handler|change the task)/);
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a process that is cut off from the store starts once only when it has its lease again", async () => {
@@ -82,7 +80,6 @@ Deno.test("a process that is cut off from the store starts once only when it has
   a.around = undefined;
   await reach(a, id, "completed");
   assertEquals([made, isHeld, await lease.confirm()], [["first", "charge"], true, term + 1]);
-  await a.close();
 });
 
 Deno.test("a takeover that began while the lease was expired fails after the first process has confirmed its task", async () => {
@@ -175,8 +172,6 @@ Deno.test("a takeover reads the lease after the task, so a process that has its 
   assertEquals(Object(await reach(b, id, "completed")).status, "completed");
   assertEquals(runs, ["a", "b"]);
   a.isCut = false;
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a process that takes over a task runs it only while it has its own lease", async () => {
@@ -191,7 +186,7 @@ Deno.test("a process that takes over a task runs it only while it has its own le
   const id = await start(a);
   await until(() => runs.length === 1, "the handler");
   // The second process writes the task, and then cannot renew its own lease before it has read the journal.
-  const journal = await toStoredLog("pair", `j-${id}`);
+  const journal = await toStoredLog(`j-${id}`);
   b.around = async (command) => {
     if (command.name === "read" && command.args[0] === journal) {
       await until(() => b.store.lease.heldUntil < performance.now(), "the lease of the second process has expired");
@@ -226,8 +221,7 @@ Deno.test("each process searches for tasks to take over every 1.5 seconds, or tw
         if (name === "list") searches++;
         return run();
       }), { leaseMs });
-    const secret = "a secret of at least thirty-two characters";
-    const server = createServer({ name: "one", version: "1.0.0", secret, handlers: [tasks()], store, clock });
+    const server = openServer({ handlers: [tasks()], store, clock });
     await server.ready();
     await until(() => searches === 1, "the first search");
     await clock.advance(ms - 1);
@@ -235,6 +229,5 @@ Deno.test("each process searches for tasks to take over every 1.5 seconds, or tw
     await clock.advance(1);
     await until(() => searches === 2, "the second search");
     assert(ms + leaseMs <= leaseMs + 2000);
-    await server.close();
   }
 });

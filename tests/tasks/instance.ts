@@ -1,5 +1,5 @@
 // Instances whose connections to a common store can be cut, and whose commands can be changed.
-import { type Context, createServer, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -8,6 +8,8 @@ import { until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { asking } from "./declared.ts";
 import { toStoredKey } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { closeAtEnd } from "../support/running.ts";
 
 export type Run = (ctx: Context) => unknown;
 
@@ -49,10 +51,7 @@ export async function startInstance(
       if (instance.isCut) throw new Error("no route to the store");
       return await (instance.around ? instance.around(command) : command.run());
     }, { close() {} }), { leaseMs, pollMs: 20, timeoutMs, valueBytes });
-  const server = createServer({
-    name: "pair",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers: [
       tasks(),
       tool({
@@ -66,7 +65,7 @@ export async function startInstance(
     observer: { store() {}, fault() {} },
   });
   await server.ready();
-  const client = await connectTest(server, { ...asking, principal: { id: "ada" } });
+  const client = closeAtEnd(await connectTest(server, { ...asking, principal: { id: "ada" } }));
   return Object.assign(instance, {
     server,
     client,

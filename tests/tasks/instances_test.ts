@@ -1,7 +1,7 @@
 // Tasks on several instances. Any instance responds to requests about a task, and if a task's instance ends, another
 // instance continues the task.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, type Tasks, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -12,6 +12,9 @@ import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
 import { toStoredKey, toStoredLog } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { closeAtEnd } from "../support/running.ts";
+import { untilAborted } from "./requests.ts";
 
 const declared = { ...asking, principal: { id: "ada", scopes: ["pay"] } };
 const form = z.object({ name: z.string() });
@@ -67,16 +70,9 @@ async function startInstance(
     run: async (_input, ctx) => await run(ctx) as ToolReturn,
   });
   const jobs = tasks();
-  const server = createServer({
-    name: "pair",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
-    handlers: [jobs, work],
-    store,
-    limits: { calls: { closeMs: 20, detached } },
-  });
+  const server = openServer({ handlers: [jobs, work], store, limits: { calls: { closeMs: 20, detached } } });
   await server.ready();
-  const client = await connectTest(server, { ...declared, ...principal && { principal } });
+  const client = closeAtEnd(await connectTest(server, { ...declared, ...principal && { principal } }));
   return Object.assign(instance, {
     server,
     client,
@@ -101,8 +97,6 @@ async function reach(instance: Instance, taskId: string, status: string) {
 }
 
 const answer = (name: string) => ({ action: "accept", content: { name } });
-const untilAborted = ({ signal }: Context) =>
-  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 /** Creates a handler with three steps and a question between the steps, and a record of the steps. */
 function threeSteps() {
@@ -134,8 +128,6 @@ Deno.test("any instance responds to requests about a task, whichever instance ru
   open();
   const { result } = await reach(b, id, "completed");
   assertEquals(textOf(Object(result)), "Ada 123 ada pay");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a valid answer is accepted right after an invalid answer, whichever instances get the answers", async () => {
@@ -182,8 +174,6 @@ Deno.test("the first valid answer counts, even if the task's instance learns of 
     assertEquals(textOf(Object(result)), first === "Ada" ? "Ada,Bo" : "late,Bo");
     open();
     await updating;
-    await a.close();
-    await b.close();
   }
 });
 
@@ -204,7 +194,6 @@ Deno.test("of two concurrent answers, the handler gets the answer that is stored
     await a.close();
     await until(() => got.length === 2, "the handler is running again");
     assertEquals(got[1], got[0], places.join());
-    await b.close();
   }
 });
 
@@ -226,8 +215,6 @@ Deno.test("a task is found after its process has ended, even if the store failed
   open();
   await reach(b, id, "completed");
   a.isCut = false;
-  await a.close();
-  await b.close();
 });
 
 Deno.test("if a task cannot be created, its handler ends and its slot is free", async () => {
@@ -251,7 +238,6 @@ Deno.test("if a task cannot be created, its handler ends and its slot is free", 
   }
   a.around = undefined;
   assertEquals(textOf(Object((await reach(a, await start(a), "completed")).result)), "1");
-  await a.close();
 });
 
 Deno.test("a task is not created twice if the store confirms the write too late", async () => {
@@ -278,7 +264,6 @@ Deno.test("a task is not created twice if the store confirms the write too late"
   const id = await start(b);
   await b.client.request("tasks/cancel", { taskId: id });
   assertEquals(begun, ["a", "b"]);
-  await b.close();
 });
 
 Deno.test("a task that is too large to be taken over fails, and does not block other tasks", async () => {
@@ -311,7 +296,6 @@ Deno.test("a task that is too large to be taken over fails, and does not block o
     () => small.every((id) => b.operations.some((each) => /^set /.test(each) && each.endsWith(toStoredKey(id)))),
     "all",
   );
-  await b.close();
 });
 
 Deno.test("if the next process has no free slot for a task, the task continues when a slot is free", async () => {
@@ -329,7 +313,6 @@ Deno.test("if the next process has no free slot for a task, the task continues w
   await until(() => ids.some(isRefused), "a refusal");
   open();
   for (const id of ids) assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "done");
-  await b.close();
 });
 
 Deno.test("a subscription continues after a concurrent change by another instance", async () => {
@@ -349,7 +332,7 @@ Deno.test("a subscription continues after a concurrent change by another instanc
   const { received } = await a.client.subscribe({ extensions: { taskIds: [id] } });
   // The notification of the answer is lost, so this instance's next write of the task fails because the version has
   // changed.
-  const lost = `append ${await toStoredLog("pair", `c-${id.slice(0, 8)}`)}`;
+  const lost = `append ${await toStoredLog(`c-${id.slice(0, 8)}`)}`;
   b.around = (operation, run) => operation === lost ? Promise.reject(new Error("lost")) : run();
   await update(b, id, { name: answer("Ada") }).catch(() => {});
   b.around = undefined;
@@ -357,8 +340,6 @@ Deno.test("a subscription continues after a concurrent change by another instanc
   open();
   await reach(a, id, "completed");
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a task can be cancelled through any instance, and subscribers on each instance are notified", async () => {
@@ -380,8 +361,6 @@ Deno.test("a task can be cancelled through any instance, and subscribers on each
     await until(() => received.some(({ params }) => params.status === "cancelled"), "the notification");
   }
   await reach(a, id, "cancelled");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("subscribers on one instance are notified of each change on another instance", async () => {
@@ -395,8 +374,6 @@ Deno.test("subscribers on one instance are notified of each change on another in
   open();
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
   assertEquals(textOf(Object(received.at(-1)?.params.result)), "Ada 123 ada pay");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("subscriptions to a large task write little to the store, and get the whole task on each instance", async () => {
@@ -416,11 +393,10 @@ Deno.test("subscriptions to a large task write little to the store, and get the 
     };
   }
   for (const { client } of [a, b, a, b, a, b]) {
-    const subscription = await client.subscribe({ extensions: { taskIds: [id] } });
+    await using subscription = await client.subscribe({ extensions: { taskIds: [id] } });
     const asked = () => subscription.received.at(-1)?.params.inputRequests;
     await until(() => asked() !== undefined, "the question");
     assertEquals(Object(asked()).name.params.message, message);
-    await subscription.close();
   }
   const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
   // The task has not changed, so nothing was announced.
@@ -428,8 +404,6 @@ Deno.test("subscriptions to a large task write little to the store, and get the 
   await update(a, id, { name: answer("Ada") });
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
   assert(sizes.length > 0 && sizes.every((size) => size < 2000), `${sizes}`);
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a server that is closing hands over its tasks, and another server continues them with their values and answers", async () => {
@@ -452,7 +426,6 @@ Deno.test("a server that is closing hands over its tasks, and another server con
   const results = await Promise.all([asking, answered].map((id) => reach(b, id, "completed")));
   assertEquals(results.map(({ result }) => textOf(Object(result)).split(" ")[0]), ["Bo", "Ada"]);
   for (const step of ["first", "second", "third"]) assertEquals(made.filter((each) => each === step).length, 2, step);
-  await b.close();
 });
 
 Deno.test("a handler that continues after its server has closed no longer affects its task", async () => {
@@ -481,7 +454,6 @@ Deno.test("a handler that continues after its server has closed no longer affect
   await until(() => errors.length === 1, "the handler of the closed server has ended");
   assertEquals(made, ["a first", "b second"]);
   assertEquals(errors, [sentence()]);
-  await b.close();
 });
 
 Deno.test("a task continues after its only instance has restarted", async () => {
@@ -496,7 +468,6 @@ Deno.test("a task continues after its only instance has restarted", async () => 
   open();
   assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada 123 ada pay");
   assertEquals(made, ["first", "second", "third"]);
-  await b.close();
 });
 
 Deno.test("an answer that arrives before the handler has asked its question again is kept", async () => {
@@ -577,7 +548,6 @@ Deno.test("without `resume`, a task fails within two lease periods after its ins
   await until(async () => (closing = await start(a).catch(() => "")) !== "", "the store is available again");
   await a.close();
   assertEquals((await get(b, closing)).statusMessage, sentence());
-  await b.close();
 });
 
 Deno.test("a task is resumed by another version only if that version accepts the task", async () => {
@@ -601,7 +571,6 @@ Deno.test("a task is resumed by another version only if that version accepts the
     open();
     const { statusMessage } = await reach(b, id, isRefused ? "failed" : "completed");
     if (isRefused) assertEquals(statusMessage, sentence("work"));
-    await b.close();
   }
 });
 
@@ -625,8 +594,6 @@ Deno.test("if a caller's credentials have expired, the caller's task is resumed 
     if (afterExpiry) assertEquals(textOf(Object(result)), "ada pay");
     else assertEquals(statusMessage, sentence());
     a.isCut = false;
-    await a.close();
-    await b.close();
   }
 });
 
@@ -647,8 +614,6 @@ Deno.test("values that tasks write to the store are sealed and bound to their ta
   const b = await startInstance(shared, run);
   assertEquals((await get(b, ids[0])).status, "input_required");
   await assertRejects(() => get(b, ids[1]), McpError, sentence());
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a subscriber is notified of a task that ended before its process learned of the subscriber", async () => {
@@ -662,7 +627,7 @@ Deno.test("a subscriber is notified of a task that ended before its process lear
   const id = await start(a);
   const { pass: mayTell, open: tell } = gate();
   let isTelling = false;
-  const told = `append ${await toStoredLog("pair", `c-${id.slice(0, 8)}`)}`;
+  const told = `append ${await toStoredLog(`c-${id.slice(0, 8)}`)}`;
   b.around = async (operation, run) => {
     if (operation === told) {
       isTelling = true;
@@ -676,8 +641,6 @@ Deno.test("a subscriber is notified of a task that ended before its process lear
   await reach(a, id, "completed");
   tell();
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a task takes a limited number of store operations", async () => {
@@ -690,7 +653,7 @@ Deno.test("a task takes a limited number of store operations", async () => {
   const first = await start(a);
   await reach(a, first, "input_required");
   const untilDeleted = async (taskId: string) => {
-    const deletion = `trim ${await toStoredLog("pair", `j-${taskId}`)}`;
+    const deletion = `trim ${await toStoredLog(`j-${taskId}`)}`;
     await until(() => a.operations.includes(deletion), "the deletion of the journal");
   };
   await b.client.request("tasks/cancel", { taskId: first });
@@ -738,6 +701,4 @@ Deno.test("a task takes a limited number of store operations", async () => {
     "poll where it ran": 0,
     cancel: 5,
   });
-  await a.close();
-  await b.close();
 });

@@ -7,6 +7,7 @@ import { gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
 import { toStoredKey, toStoredLog } from "./shared_store.ts";
+import { untilAborted } from "./requests.ts";
 
 /** Fails all attempts of the next write of a task. With `lands`, only the response is lost. */
 function loseWrite(id: string, { lands }: { readonly lands: boolean }): NonNullable<Instance["around"]> {
@@ -27,9 +28,6 @@ async function crash(instance: Instance) {
   await instance.close();
 }
 
-const untilAborted: Run = ({ signal }) =>
-  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-
 for (const lands of [false, true]) {
   const how = lands ? "of whose last write only the response is lost" : "whose last write fails";
   Deno.test(`another instance continues a task ${how} while the server closes`, async () => {
@@ -39,7 +37,6 @@ for (const lands of [false, true]) {
     a.around = loseWrite(id, { lands });
     await a.close();
     await reach(b, id, "completed");
-    await b.close();
   });
 }
 
@@ -51,7 +48,6 @@ Deno.test("a task without resume fails if its last write fails while the server 
   a.around = loseWrite(id, { lands: false });
   await a.close();
   assertEquals((await reach(b, id, "failed")).statusMessage, sentence("ended before"));
-  await b.close();
 });
 
 Deno.test("another server continues the task of a closed server that had the same lease", async () => {
@@ -73,8 +69,6 @@ Deno.test("another server continues the task of a closed server that had the sam
   await until(async () => await shared.get(lease.id), "the process holds its lease");
   open();
   await reach(a, other, "completed");
-  await a.close();
-  await c.close();
 });
 
 Deno.test("another instance continues a task that an instance takes over while it closes", async () => {
@@ -99,7 +93,6 @@ Deno.test("another instance continues a task that an instance takes over while i
   await closing;
   const c = await startInstance(shared, () => "c");
   await reach(c, id, "completed");
-  await c.close();
 });
 
 Deno.test("a task fails if its error is too large for the store", async () => {
@@ -111,7 +104,6 @@ Deno.test("a task fails if its error is too large for the store", async () => {
   const a = await startInstance(memoryStore(), run, { valueBytes: 65_536 });
   const { statusMessage } = await reach(a, await start(a), "failed");
   assertEquals([statusMessage, runs], [sentence("Cannot store the error"), 1]);
-  await a.close();
 });
 
 Deno.test("an instance runs a task if only the response to the write of its takeover is lost", async () => {
@@ -161,7 +153,6 @@ Deno.test("a subscriber learns that a task has failed if only the response to th
   b.around = loseWrite(id, { lands: true });
   await crash(a);
   await until(() => received.some(({ params }) => params.status === "failed"), "the notification");
-  await b.close();
 });
 
 Deno.test("an instance runs a task that its late write takes from an instance with a lease", async () => {
@@ -190,8 +181,6 @@ Deno.test("an instance runs a task that its late write takes from an instance wi
   await until(() => searches >= before + 3, "further searches");
   await write?.();
   await reach(b, id, "completed");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("the entry of an instance that has its lease again is not removed, so its new tasks are found later", async () => {
@@ -215,7 +204,6 @@ Deno.test("the entry of an instance that has its lease again is not removed, so 
   open();
   await crash(a);
   await reach(b, id, "completed");
-  await b.close();
 });
 
 /** Cancels a task through an instance whose message to the instance that runs the task is lost. */
@@ -243,8 +231,6 @@ Deno.test("a client that repeats a cancellation whose message was lost ends the 
   await b.client.request("tasks/cancel", { taskId: id });
   await until(() => isAborted, "the handler is cancelled");
   assertEquals((await reach(a, id, "cancelled")).status, "cancelled");
-  await a.close();
-  await b.close();
 });
 
 Deno.test("a handler makes no further value of ctx.once after another instance has ended its task", async () => {
@@ -270,8 +256,6 @@ Deno.test("a handler makes no further value of ctx.once after another instance h
   await until(() => end !== undefined, "the second value is refused");
   assertEquals(made, ["first"]);
   assertEquals(String(end), `Error: ${sentence("has ended")}`);
-  await a.close();
-  await b.close();
 });
 
 Deno.test("repeated cancellations of a task that has ended count towards the client's share", async () => {
@@ -293,12 +277,10 @@ Deno.test("repeated cancellations of a task that has ended count towards the cli
   a.around = b.around;
   await a.client.request("tasks/cancel", { taskId: id });
   assertEquals(told, 0);
-  await a.close();
-  await b.close();
 });
 
 /** Returns the name in the store of the log of messages to the process that runs a task. */
-const toMessageLog = (id: string) => toStoredLog("pair", `c-${id.slice(0, 8)}`);
+const toMessageLog = (id: string) => toStoredLog(`c-${id.slice(0, 8)}`);
 
 for (
   const { what, isMessage } of [
@@ -336,8 +318,6 @@ for (
     hasFailed = true;
     open();
     await until(() => received.some(({ params }) => params.status === "completed"), "the end");
-    await a.close();
-    await b.close();
   });
 }
 
@@ -369,6 +349,4 @@ Deno.test("a subscriber learns that a task has ended if its process cannot read 
   read();
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
   assertEquals(failures, 5);
-  await a.close();
-  await b.close();
 });

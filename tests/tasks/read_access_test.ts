@@ -1,6 +1,6 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, resource, resourceProvider, tool, toolProvider } from "../../mod.ts";
+import { type Context, McpError, resource, resourceProvider, tool, toolProvider } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -13,6 +13,8 @@ import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
 import { openShared, toStoredLog } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { get, reach, start } from "./requests.ts";
 
 const modern = { eras: ["modern"] } as const;
 const form = z.object({ name: z.string() });
@@ -53,16 +55,7 @@ function makeHandlers({ uris, resume, wait }: {
   ];
 }
 
-const start = async (client: Connection) =>
-  String((await client.request("tools/call", { name: "read", arguments: {} }, { finish: false })).taskId);
-const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
 const codeOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).code;
-
-async function reach(client: Connection, taskId: string, status: string) {
-  let found = await get(client, taskId);
-  await until(async () => (found = await get(client, taskId)).status === status, status);
-  return found;
-}
 
 async function answer(client: Connection, taskId: string) {
   const { inputRequests } = await get(client, taskId);
@@ -85,7 +78,7 @@ for (
   behaviour(`a task needs the rights to the resource that its tool reads: ${uri}`, async (connect) => {
     const { client, join } = await connect({ handlers: makeHandlers({ uris: [uri] }) }, strong);
     const few = await join(other);
-    const id = await start(client);
+    const id = await start(client, {}, "read");
     const wanted = { extensions: { taskIds: [id] } };
     const early = await few.subscribe(wanted);
     const { inputRequests } = await reach(client, id, "input_required");
@@ -124,7 +117,7 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
         ],
       }, strong);
       const few = await join(weak);
-      const id = await start(client);
+      const id = await start(client, {}, "read");
       const wanted = { extensions: { taskIds: [id] } };
       const [own, other] = [await client.subscribe(wanted), await few.subscribe(wanted)];
       assertEquals([own, other].map(({ granted }) => granted.extensions?.taskIds), [[id], [id]]);
@@ -157,7 +150,7 @@ for (const [rules, [first, second]] of Object.entries(PAIRS)) {
     ];
     const { client, join } = await connect({ handlers }, strong);
     const few = await join({ ...asking, principal: { id: "ada", scopes: [], staff: false } });
-    const id = await start(client);
+    const id = await start(client, {}, "read");
     assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
     await assertRejects(() => get(few, id), McpError);
   }, modern);
@@ -175,7 +168,7 @@ behaviour("a task needs the right to the tools of providers that its tool calls"
   });
   const { client, join } = await connect({ handlers: [tasks(), outer, vault] }, strong);
   const few = await join(guest);
-  const id = await start(client);
+  const id = await start(client, {}, "read");
   assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
   await assertRejects(() => get(few, id), McpError);
 }, modern);
@@ -183,7 +176,7 @@ behaviour("a task needs the right to the tools of providers that its tool calls"
 behaviour("a resource without rules limits no task", async (connect) => {
   const { server, client, join } = await connect({ handlers: makeHandlers({ uris: ["open://one"] }) }, strong);
   const few = await join(weak);
-  const id = await start(client);
+  const id = await start(client, {}, "read");
   await reach(few, id, "completed");
   server.handlers.remove(server.handlers.get("resource", "open://one"));
   assertEquals(textOf(Object((await get(few, id)).result)), "open");
@@ -192,7 +185,7 @@ behaviour("a resource without rules limits no task", async (connect) => {
 behaviour("a task that has read many resources is only for the same caller", async (connect) => {
   const uris = Array.from({ length: 40 }, (_, id) => `page://${id}`);
   const { client, join } = await connect({ handlers: makeHandlers({ uris }) }, strong);
-  const id = await start(client);
+  const id = await start(client, {}, "read");
   await reach(client, id, "completed");
   const renewed = await join({ ...strong, principal: { ...strong.principal, expiresAt: Date.now() + 1e6 } });
   await reach(renewed, id, "completed");
@@ -206,10 +199,7 @@ Deno.test("a task that another instance resumes keeps the resources of its first
   const store = memoryStore();
   const { pass, open } = gate();
   const serve = (uris: readonly string[], wait: (ctx: Context) => Promise<unknown>) =>
-    createServer({
-      name: "pair",
-      version: "1.0.0",
-      secret: "a secret of at least thirty-two characters",
+    openServer({
       handlers: makeHandlers({ uris, resume: true, wait }),
       store: openShared(store),
       limits: { calls: { closeMs: 20 } },
@@ -221,11 +211,11 @@ Deno.test("a task that another instance resumes keeps the resources of its first
     await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   });
   const client = await connectTest(first, strong);
-  const id = await start(client);
+  const id = await start(client, {}, "read");
   await stopped.pass;
   await client.close();
   await first.close();
-  const second = serve([], () => pass);
+  await using second = serve([], () => pass);
   await using same = await connectTest(second, strong);
   await using few = await connectTest(second, weak);
   await reach(same, id, "working");
@@ -233,7 +223,6 @@ Deno.test("a task that another instance resumes keeps the resources of its first
   open();
   await reach(same, id, "completed");
   assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
-  await second.close();
 });
 
 Deno.test("a value of ctx.once that a crashed process has stored keeps the resources that it comes from", async () => {
@@ -250,10 +239,7 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
       return result;
     }), { leaseMs: 1000, pollMs: 20 });
   const serve = (store: Store) =>
-    createServer({
-      name: "pair",
-      version: "1.0.0",
-      secret: "a secret of at least thirty-two characters",
+    openServer({
       handlers: [
         tasks(),
         resource({ uri: "vault://three", name: "vault", scopes: ["vault"], read: () => "the secret" }),
@@ -273,8 +259,8 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
     });
   const first = serve(dying);
   const client = await connectTest(first, strong);
-  const id = await start(client);
-  journal = await toStoredLog("pair", `j-${id}`);
+  const id = await start(client, {}, "read");
+  journal = await toStoredLog(`j-${id}`);
   open();
   await until(() => isDead, "the value is stored");
   const second = serve(openShared(shared));
@@ -283,8 +269,6 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
   await reach(same, id, "completed");
   assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
   await client.close();
-  await first.close();
-  await second.close();
 });
 
 for (
@@ -312,10 +296,7 @@ for (
         await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       };
       let text = "";
-      return createServer({
-        name: "pair",
-        version: "1.0.0",
-        secret: "a secret of at least thirty-two characters",
+      return openServer({
         store: openShared(store),
         limits: { calls: { closeMs: 20 } },
         handlers: [
@@ -361,7 +342,7 @@ for (
     await client.close();
     await first.close();
     isReading = false;
-    const second = serve(false);
+    await using second = serve(false);
     await using same = await connectTest(second, strong);
     const texts: string[] = [];
     for (const id of ids) {
@@ -376,7 +357,6 @@ for (
       await using few = await connectTest(second, other);
       for (const id of ids) assertEquals(await get(few, id).then(() => true, () => false), other === allowed);
     }
-    await second.close();
   });
 }
 

@@ -1,6 +1,6 @@
 // A call through `call_tool` is a task where a direct call is a task, and is refused where a direct call is refused.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, extension, McpError, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, extension, McpError, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
@@ -11,6 +11,8 @@ import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { asking, declared, ID } from "./declared.ts";
 import { openShared } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { reach } from "./requests.ts";
 
 const modern = { eras: ["modern"] } as const;
 
@@ -28,13 +30,6 @@ function work(run: (input: { n: number }, ctx: Context) => unknown, options?: Ta
 
 const start = async (client: Connection, args: object = {}, by = "call_tool") =>
   await client.request("tools/call", { name: by, arguments: { name: "work", arguments: args } }, { finish: false });
-const get = async (client: Connection, taskId: unknown) => await client.request("tasks/get", { taskId });
-
-async function reach(client: Connection, taskId: unknown, status: string) {
-  let task = await get(client, taskId);
-  await until(async () => (task = await get(client, taskId)).status === status, status);
-  return task;
-}
 
 for (const by of ["call_tool", "call_read_only_tool"]) {
   behaviour(
@@ -206,14 +201,7 @@ Deno.test("another instance continues a task that call_tool has begun, with its 
       if (ends) return `${first} ${inner}`;
       return await new Promise((_, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason)));
     }, { resume: true });
-    return createServer({
-      name: "pair",
-      version: "1.0.0",
-      secret: "a secret of at least thirty-two characters",
-      handlers: [...handlers, leaf],
-      store: openShared(store),
-      limits: { calls: { closeMs: 20 } },
-    });
+    return openServer({ handlers: [...handlers, leaf], store: openShared(store), limits: { calls: { closeMs: 20 } } });
   };
   const first = serve(false);
   const client = await connectTest(first, { ...declared, principal: { id: "ada" } });
@@ -221,10 +209,8 @@ Deno.test("another instance continues a task that call_tool has begun, with its 
   await until(() => made.length === 2, "both values");
   await client.close();
   await first.close();
-  const second = serve(true);
-  const other = await connectTest(second, { ...declared, principal: { id: "ada" } });
+  await using second = serve(true);
+  await using other = await connectTest(second, { ...declared, principal: { id: "ada" } });
   const { result } = await reach(other, taskId, "completed");
   assertEquals([textOf(Object(result)), made], ["first leaf", ["first", "leaf"]]);
-  await other.close();
-  await second.close();
 });

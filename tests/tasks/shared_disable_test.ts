@@ -1,6 +1,6 @@
 // Tasks that another instance takes over before it knows which handlers are disabled on all instances.
 import { assertEquals } from "@std/assert";
-import { createServer, extension, type Handler, tool } from "../../mod.ts";
+import { extension, type Handler, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -8,6 +8,7 @@ import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { asking } from "./declared.ts";
+import { openServer } from "../support/servers.ts";
 
 /** The key of the rules is a hash, without the part of a server that other keys begin with. */
 const isRules = ({ name, args: [key] }: Command) => name === "get" && /^[\w-]{43}$/.test(String(key));
@@ -26,10 +27,7 @@ async function startInstance(shared: Store, { run = () => "", around, others = [
       if (isCut) throw new Error("no route to the store");
       return await (around ? around(command) : command.run());
     }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs: 20_000 });
-  const server = createServer({
-    name: "pair",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers: [
       tasks(),
       tool({ name: "work", use: [task({ resume: true })], run: async () => String(await run()) }),
@@ -66,7 +64,6 @@ Deno.test("an instance reads which handlers are disabled before it takes a task 
   await until(async () => (await get()).status !== "working", "the task ends");
   assertEquals([found.status, textOf(Object(found.result))], ["completed", "Resumed."]);
   await client.close();
-  await Promise.all([first.server.close(), second.server.close()]);
 });
 
 Deno.test("a task waits as long as the store does not report which handlers are disabled", async () => {
@@ -76,7 +73,7 @@ Deno.test("a task waits as long as the store does not report which handlers are 
   let refused = 0;
   let isDown = true;
   let hasRun = false;
-  const second = await startInstance(shared, {
+  await startInstance(shared, {
     run: () => (hasRun = true, ""),
     around: (command) => {
       if (!isDown || !isRules(command)) return command.run();
@@ -89,7 +86,6 @@ Deno.test("a task waits as long as the store does not report which handlers are 
   assertEquals(hasRun, false);
   isDown = false;
   await until(() => hasRun, "the second instance runs the task");
-  await Promise.all([first.server.close(), second.server.close()]);
 });
 
 for (
@@ -110,12 +106,11 @@ for (
       start: (handle) => void outcome.resolve(handle.call({ method, params }).catch((error) => error)),
     });
     const plain = tool({ name: "plain", run: () => "Called." });
-    const { server } = await startInstance(shared, { others: [early, plain] });
+    await startInstance(shared, { others: [early, plain] });
     const found = await outcome.promise;
     assertEquals(found instanceof McpError, false);
     const { tools = [], content } = Object(found);
     if (kind === "list") assertEquals(tools.map(({ name }: { name: string }) => name), ["plain"]);
     else assertEquals(content[0].text, "Called.");
-    await server.close();
   });
 }

@@ -11,9 +11,9 @@ export function openShared(shared: Store): Store {
 /** Returns what the store has in place of a key, after the hash of the part: only `_` is written in another way. */
 export const toStoredKey = (key: string) => key.replaceAll("_", "__");
 
-/** Returns the name under which the store has a log of the tasks of a server: a hash. */
-export async function toStoredLog(server: string, log: string): Promise<string> {
-  const realm = JSON.stringify([server, "/mcp"]);
+/** Returns the name under which the store has a log of the tasks of a server that `openServer` created: a hash. */
+export async function toStoredLog(log: string): Promise<string> {
+  const realm = JSON.stringify(["test", "/mcp"]);
   const hash = (kind: string, name: string) => sha256(JSON.stringify([realm, kind, name]));
   const prefix = (await hash("extension", "extension io.modelcontextprotocol/tasks")).slice(0, 16);
   return `${prefix}_${await hash(`log of ${prefix}`, log)}`;

@@ -1,6 +1,6 @@
 // The bytes that tasks store: each client is charged for everything that its tasks leave in the store.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -12,6 +12,8 @@ import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
 import { toStoredLog } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { get, reach, start } from "./requests.ts";
 
 type Input = { readonly text: string; readonly count: number };
 type Run = (input: Input, ctx: Context) => unknown;
@@ -35,10 +37,7 @@ function serve(run: Run, { valueBytes, ttlMs = 600_000, pollMs = 20, ...rest }: 
         if (name === "append") written.set(String(log), (written.get(String(log)) ?? 0) + String(value).length);
         return run();
       }), { leaseMs: 300, pollMs, valueBytes });
-  const server = createServer({
-    name: "bytes",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers: [
       tasks(),
       tool({
@@ -57,22 +56,8 @@ function serve(run: Run, { valueBytes, ttlMs = 600_000, pollMs = 20, ...rest }: 
 
 const join = (server: ReturnType<typeof serve>["server"], id: string) =>
   connectTest(server, { ...asking, principal: { id } });
-const start = async (client: Connection, args: Partial<Input> = {}) =>
-  String((await client.request("tools/call", { name: "work", arguments: args }, { finish: false })).taskId);
-const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
 const answer = async (client: Connection, taskId: string, key: string, text: unknown) =>
   await client.request("tasks/update", { taskId, inputResponses: { [key]: { action: "accept", content: { text } } } });
-
-async function reach(client: Connection, taskId: string, status: string, key?: string) {
-  let task = await get(client, taskId);
-  const isReached = () =>
-    task.status === status && (key === undefined || Object.hasOwn(Object(task.inputRequests), key));
-  await until(async () => {
-    task = await get(client, taskId);
-    return isReached();
-  }, `${status} ${key}`);
-  return task;
-}
 
 const ask = (ctx: Context, key: string, message = key) => ctx.elicit(key, { message, schema: form });
 
@@ -101,7 +86,7 @@ async function untilFull(run: () => Promise<unknown>): Promise<number> {
   throw new Error("nothing was refused");
 }
 
-const journalOf = (id: string) => toStoredLog("bytes", `j-${id}`);
+const journalOf = (id: string) => toStoredLog(`j-${id}`);
 
 async function countEntries(shared: Store, log: string): Promise<number> {
   const engine = await shared[INTERNALS].connect();
@@ -155,8 +140,6 @@ for (const [what, { status, end, throws }] of Object.entries(ENDINGS)) {
     await reach(other, id, status);
     await until(async () => await countEntries(shared, log) === 0, "the deletion");
     await ada.close();
-    await a.server.close();
-    await b.server.close();
   });
 }
 
@@ -181,7 +164,6 @@ Deno.test("a value that is being recorded when its task is cancelled does not st
   open();
   await until(() => made.length > 0, "the late value");
   await until(async () => await countEntries(shared, log) === 0, "the deletion");
-  await server.close();
 });
 
 /** Milliseconds by which the expiry of a charge is rounded up. */
@@ -214,7 +196,6 @@ for (const ttlMs of [1, 1000, 45_000, 600_000]) {
       assert(steps * 5000 >= ttlMs + 60_000, `${steps} steps`);
       await clock.advance(ROUND_MS);
       assertEquals(server.stats().bytes, before);
-      await server.close();
     });
   }
 }
@@ -239,7 +220,6 @@ Deno.test("a client cannot fill the store with tasks that expire at once", async
   await begin(ada);
   await clock.advance(10_000 + ROUND_MS);
   assertEquals(await untilFull(() => begin(eve)), accepted);
-  await server.close();
 });
 
 Deno.test("an answer counts on the instance that has stored it as long as the store keeps it", async () => {
@@ -279,7 +259,6 @@ Deno.test("a value counts with its key, and with what the store needs for it", a
       if (shared && count) assert(bytes && sizes[1] - sizes[0] >= bytes, `${sizes}`);
     }
     assert(sizes[1] - sizes[0] >= 200 * 200, `${sizes}`);
-    await server.close();
   }
 });
 
@@ -293,7 +272,6 @@ Deno.test("a client whose tasks record large values and end can start further ta
     const { result } = await reach(client, await start(client, { text }), "completed");
     assertEquals(textOf(Object(result)), "100000");
   }
-  await server.close();
 });
 
 Deno.test("a client learns that the store is full, and not that its task is too large", async () => {
@@ -303,7 +281,6 @@ Deno.test("a client learns that the store is full, and not that its task is too 
   await untilFull(() => start(ada, { text: "x".repeat(10_000) }));
   const error = await assertRejects(() => start(bob, { text: "x".repeat(10_000) }), McpError);
   assertEquals([error.code, error.message], [-31503, sentence("full")]);
-  await server.close();
 });
 
 for (const place of ["the process of the task", "the process of the task without a store", "another process"]) {
@@ -340,8 +317,6 @@ for (const place of ["the process of the task", "the process of the task without
       await answer(eve, id, "first", "x".repeat(50_000));
       await reach(eve, id, "input_required", "second");
     }
-    await a.server.close();
-    await b.server.close();
   });
 }
 
@@ -375,7 +350,6 @@ Deno.test("questions and progress messages of a task count towards the client's 
     assert(kept >= 20 && kept <= 50, `${kept} tasks with large texts`);
     if (!count) assert(failed.length > 0 && failed.every((code) => code === -31503), `${failed}`);
     await reach(ada, own, "input_required", "sure");
-    await server.close();
   }
 });
 
@@ -393,8 +367,6 @@ Deno.test("answers that are too large for the store are refused, and shorter ans
     await answer(client, id, "first", "short");
     await reach(client, id, "input_required", "second");
   }
-  await a.server.close();
-  await b.server.close();
 });
 
 Deno.test("repeated answers that one process sends to another count towards the client's share", async () => {
@@ -416,6 +388,4 @@ Deno.test("repeated answers that one process sends to another count towards the 
   await answer(ada, own, "first", "again");
   await answer(ada, own, "second", "stored");
   await reach(ada, own, "completed");
-  await a.server.close();
-  await b.server.close();
 });

@@ -1,6 +1,6 @@
 // A process that takes over the tasks of several clients. A client that has no room in the process delays no other client.
 import { assert, assertEquals } from "@std/assert";
-import { type Context, createServer, type Server, tool } from "../../mod.ts";
+import { type Context, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -12,6 +12,7 @@ import { testLimits } from "../support/limits.ts";
 import { type Answer, ask } from "../support/requests.ts";
 import { declared, ID } from "./declared.ts";
 import { toStoredKey } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
 
 /** Milliseconds by which a waiting test advances the clock at a time. */
 const STEP_MS = 10;
@@ -58,10 +59,7 @@ function serve(
       operations.push(`${name} ${key}`);
       return run();
     }), { leaseMs: 300, pollMs: 20 });
-  const server = createServer({
-    name: "shares",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers: [
       tasks(),
       tool({ name: "work", use: [resuming], run: run("work") }),

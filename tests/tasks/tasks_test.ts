@@ -7,6 +7,8 @@ import { z } from "zod";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { asking, declared, ID } from "./declared.ts";
+import { openServer } from "../support/servers.ts";
+import { get, reach } from "./requests.ts";
 
 const modern = { eras: ["modern"] } as const;
 const form = z.object({ name: z.string() });
@@ -26,13 +28,6 @@ function work(run: (input: { n: number }, ctx: Context) => unknown, options?: Ta
 
 const start = async (client: Connection, args: object = {}) =>
   await client.request("tools/call", { name: "work", arguments: args }, { finish: false });
-const get = async (client: Connection, taskId: unknown) => await client.request("tasks/get", { taskId });
-
-async function reach(client: Connection, taskId: unknown, status: string) {
-  let task = await get(client, taskId);
-  await until(async () => (task = await get(client, taskId)).status === status, status);
-  return task;
-}
 
 /** Returns a result without its `_meta`, which names the server. */
 function bare({ _meta, ...result }: Record<string, unknown>): Record<string, unknown> {
@@ -319,12 +314,11 @@ Deno.test("a task id never begins with a dash, which a command line reads as an 
   const { getRandomValues } = crypto;
   crypto.getRandomValues = (array) => (new Uint8Array(array.buffer).fill(0xfb), array);
   try {
-    const server = createServer({ name: "tasks", version: "1.0.0", handlers: work(() => "done") });
+    const server = openServer({ handlers: work(() => "done") });
     await using connection = await connectTest(server, declared);
     const { taskId } = await start(connection);
     assertMatch(String(taskId), /^[a-z][-\w]{31}$/i);
     await reach(connection, taskId, "completed");
-    await server.close();
   } finally {
     crypto.getRandomValues = getRandomValues;
   }

@@ -1,7 +1,7 @@
 // Somebody who can write to the store, but does not know the secret, puts old data of a task back. The task does not run
 // again, because its consent was for one run.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -10,6 +10,9 @@ import { advanceUntil, gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
 import { openShared, toStoredKey, toStoredLog } from "./shared_store.ts";
+import { openServer } from "../support/servers.ts";
+import { closeAtEnd } from "../support/running.ts";
+import { reach, start, untilAborted } from "./requests.ts";
 
 const form = z.object({ name: z.string() });
 const YEAR_MS = 31_536_000_000;
@@ -27,17 +30,14 @@ async function startInstance(
     use: [task({ resume: true, ...options })],
     run: async (_input: unknown, ctx: Context) => await run(ctx) as ToolReturn,
   });
-  const server = createServer({
-    name: "bank",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
+  const server = openServer({
     handlers: [jobs, work],
     store: openShared(shared),
     limits: { calls: { closeMs: 20 } },
     ...rest,
   });
   await server.ready();
-  const client = await connectTest(server, { ...asking, principal: { id: "ada" } });
+  const client = closeAtEnd(await connectTest(server, { ...asking, principal: { id: "ada" } }));
   return {
     jobs,
     client,
@@ -46,15 +46,6 @@ async function startInstance(
       await server.close();
     },
   };
-}
-
-const start = async (client: Connection) =>
-  String((await client.request("tools/call", { name: "work", arguments: {} }, { finish: false })).taskId);
-
-async function reach(client: Connection, taskId: string, status: string) {
-  let found: { readonly [key: string]: unknown } = {};
-  await until(async () => (found = await client.request("tasks/get", { taskId })).status === status, status);
-  return found;
 }
 
 /** The values in a store. Names of values contain the kind of data: `-t-` a task, `-i-` its process, `-e-` an end. */
@@ -75,9 +66,6 @@ async function untilSearched(client: Connection): Promise<void> {
   const id = await start(client);
   await client.request("tasks/cancel", { taskId: id });
 }
-
-const untilAborted = ({ signal }: Context) =>
-  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 /** A handler that asks for consent, and then counts a payment in each run. */
 function paying() {
@@ -115,7 +103,6 @@ Deno.test("a completed task whose record is put back does not run again", async 
   const second = await startInstance(shared, run);
   assertEquals((await reach(second.client, id, "failed")).statusMessage, sentence());
   assertEquals(count(), 1);
-  await second.close();
 });
 
 Deno.test("a task that was cancelled on another instance does not run again when its record is put back", async () => {
@@ -133,7 +120,6 @@ Deno.test("a task that was cancelled on another instance does not run again when
   open();
   await reach(second.client, id, "failed");
   assertEquals(count(), 0);
-  await second.close();
 });
 
 Deno.test("a task that failed because its process had ended does not run again when its record is put back", async () => {
@@ -151,7 +137,6 @@ Deno.test("a task that failed because its process had ended does not run again w
   open();
   await reach(third.client, id, "failed");
   assertEquals(count(), 0);
-  await third.close();
 });
 
 Deno.test("a record is never taken over after its time to live, even if nothing says that its task has ended", async () => {
@@ -212,7 +197,6 @@ Deno.test("the store does not show which record of an end belongs to a task", as
   const isEnd = (key: string) => /-e-/.test(key);
   await until(async () => [...(await copy(shared)).keys()].some(isEnd), "the record of the end");
   for (const key of (await copy(shared)).keys()) if (isEnd(key)) assertEquals(key.includes(toStoredKey(id)), false);
-  await first.close();
 });
 
 Deno.test("a task without `resume` needs no record of its end", async () => {
@@ -236,7 +220,7 @@ Deno.test("a task does not resume if a value of ctx.once cannot be opened, becau
     };
     const first = await startInstance(shared, run);
     const id = await start(first.client);
-    const log = await toStoredLog("bank", `j-${id}`);
+    const log = await toStoredLog(`j-${id}`);
     const forge = () => shared.append(log, "forged", { ttlMs: YEAR_MS, max: 10 });
     // An entry before the second value.
     if (!isLast) await forge();
@@ -246,6 +230,5 @@ Deno.test("a task does not resume if a value of ctx.once cannot be opened, becau
     const second = await startInstance(shared, run);
     assertEquals((await reach(second.client, id, "failed")).statusMessage, sentence("ctx.once"));
     assertEquals(runs, 1);
-    await second.close();
   }
 });

@@ -1,12 +1,13 @@
 // The pages of a large result have passed the output guards of its tool for the caller. A token of the same principal
 // with other scopes gets no page.
 import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, McpError, resource, tool } from "../../../mod.ts";
+import { McpError, resource, tool } from "../../../mod.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";
 import { guard, quota } from "../../../src/layers/layers.ts";
 import { customStore, memoryStore } from "../../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../../src/testing/testing.ts";
 import { behaviour, textOf } from "../../support/behaviour.ts";
+import { openServer } from "../../support/servers.ts";
 
 const hr = { principal: { id: "ada", scopes: ["hr"], claims: { sub: "ada", exp: 2 } } };
 const renewed = { principal: { id: "ada", scopes: ["hr"], claims: { sub: "ada", exp: 4 }, expiresAt: 1e15 } };
@@ -73,14 +74,7 @@ behaviour("a guarded result is not kept for a principal that cannot be compared"
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`the pages of a guarded result are unknown to another token on another instance too (${era})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
-    const make = () =>
-      createServer({
-        name: "s",
-        version: "1.0.0",
-        secret: "a secret of at least thirty-two characters",
-        store: customStore(connect),
-        handlers: [makeLarge()],
-      });
+    const make = () => openServer({ store: customStore(connect), handlers: [makeLarge()] });
     const [first, last] = [make(), make()];
     {
       await using client = await connectTest(first, { era, ...hr });

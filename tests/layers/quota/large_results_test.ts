@@ -1,11 +1,12 @@
 // Large results: the pages that the server stores, their time to live, and truncation.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { createServer, media, prompt, resource, tool } from "../../../mod.ts";
+import { type createServer, media, prompt, resource, tool } from "../../../mod.ts";
 import { quota, type QuotaOptions } from "../../../src/layers/layers.ts";
 import { cutText, toSize } from "../../../src/layers/quota/text.ts";
 import { connectTest, fakeClock } from "../../../src/testing/testing.ts";
 import { sentence } from "../../support/messages.ts";
+import { openServer } from "../../support/servers.ts";
 
 async function open(options: QuotaOptions, server: Parameters<typeof createServer>[0] | object = {}) {
   const long = tool({
@@ -14,7 +15,7 @@ async function open(options: QuotaOptions, server: Parameters<typeof createServe
     use: [quota({ resultBytes: 2000, onLarge: "link", ...options })],
     run: ({ n }) => "x".repeat(n),
   });
-  const made = createServer({ name: "x", version: "1", handlers: [long], ...server });
+  const made = openServer({ handlers: [long], ...server });
   const client = await connectTest(made, { principal: { id: "ada" } });
   const link = async (n: number) => String(Object((await client.callTool("long", { n })).content[1]).uri);
   return {
@@ -67,7 +68,7 @@ Deno.test("media blocks are stored on separate pages", async () => {
     use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: () => ({ content: [{ type: "text" as const, text: "first" }, image] }),
   });
-  const server = createServer({ name: "x", version: "1", handlers: [mixed] });
+  const server = openServer({ handlers: [mixed] });
   await using client = await connectTest(server);
   const { content: [, link] } = await client.callTool("mixed");
   const { contents: [page, note] } = await client.readResource(Object(link).uri);
@@ -75,7 +76,6 @@ Deno.test("media blocks are stored on separate pages", async () => {
   const { contents } = await client.readResource(Object(note).uri);
   assertEquals(contents.length, 1);
   assertEquals(Object(contents[0]).mimeType, "image/png");
-  await server.close();
 });
 
 Deno.test("a truncated text is within the limit, whatever its characters are", () => {
@@ -96,9 +96,7 @@ Deno.test("the whole truncated result is within its limit", async () => {
   for (const text of ['"\\\n', "ä", "x\u0000", "😀"]) {
     const cut = quota({ resultBytes: 3000, onLarge: "cut" });
     const blocks = [1, 2, 3].map(() => ({ type: "text" as const, text: text.repeat(900) }));
-    const server = createServer({
-      name: "x",
-      version: "1",
+    const server = openServer({
       handlers: [
         tool({ name: "t", use: [cut], run: () => ({ content: blocks }) }),
         prompt({ name: "p", use: [cut], run: () => blocks }),
@@ -114,7 +112,6 @@ Deno.test("the whole truncated result is within its limit", async () => {
       assert(size <= 3000, `${size} bytes`);
       assert(size > 1500, `only ${size} bytes`);
     }
-    await server.close();
   }
 });
 
@@ -139,7 +136,7 @@ Deno.test("limits that do not apply to a kind of handler are refused", () => {
 Deno.test("tools that share limits can all store results, and removing the tools deletes their results", async () => {
   const shared = quota({ resultBytes: 2000, onLarge: "link" });
   const [a, b] = ["a", "b"].map((name) => tool({ name, use: [shared], run: () => name.repeat(5000) }));
-  const server = createServer({ name: "x", version: "1", handlers: [a, b] });
+  const server = openServer({ handlers: [a, b] });
   assertEquals(server.handlers.list().length, 2);
   await using client = await connectTest(server);
   // The URI is always a string.
@@ -148,5 +145,24 @@ Deno.test("tools that share limits can all store results, and removing the tools
   server.handlers.remove(a);
   await assertRejects(() => client.readResource(first), Error, sentence());
   await client.readResource(second);
-  await server.close();
+});
+
+// Stored large results of several clients.
+
+Deno.test("a result that exceeds its client's share evicts no other client's result", async () => {
+  const long = tool({
+    name: "long",
+    input: z.object({ n: z.number() }),
+    use: [quota({ resultBytes: 2000, onLarge: "link", keepBytes: 150_000 })],
+    run: ({ n }) => "x".repeat(n),
+  });
+  const memory = { bytesPerClient: 100_000 };
+  const server = openServer({ handlers: [long], limits: { memory } });
+  await using ada = await connectTest(server, { principal: { id: "ada" } });
+  await using eve = await connectTest(server, { principal: { id: "eve" } });
+  const kept = await ada.callTool("long", { n: 18_000 });
+  await eve.callTool("long", { n: 36_000 });
+  const { isError } = await eve.callTool("long", { n: 28_000 });
+  assert(isError, "there was room");
+  await ada.readResource(String(Object(kept.content[1]).uri));
 });

@@ -1,7 +1,6 @@
 // The places of a quota's `concurrency`: which calls share a place, and when a place is free again.
 import { assertEquals, assertRejects } from "@std/assert";
 import {
-  createServer,
   extension,
   type Handler,
   McpError,
@@ -20,6 +19,7 @@ import { fakeClock } from "../../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 import { closeAtEnd } from "../../support/running.ts";
+import { openServer } from "../../support/servers.ts";
 
 const one = extension({ id: "com.example/one" });
 const two = extension({ id: "com.example/two" });
@@ -382,7 +382,7 @@ behaviour("a client can use three quarters of the places, and all of up to three
 Deno.test("over stdio, where the process has one client, the client can use all places", async () => {
   const { seen, open, run } = worker();
   const work = tool({ name: "work", use: [quota({ concurrency: 4 })], run });
-  const server = closeAtEnd(createServer({ name: "stdio", version: "1.0.0", handlers: [work] }));
+  const server = closeAtEnd(openServer({ handlers: [work] }));
   const lines = [1, 2, 3, 4].map((id) => {
     const params = {
       name: "work",

@@ -7,6 +7,7 @@ import { connectTest, fakeClock } from "../../../src/testing/testing.ts";
 import { BOUNDS } from "../../support/limits.ts";
 import { sentence } from "../../support/messages.ts";
 import { ask, readReply } from "../../support/requests.ts";
+import { openServer } from "../../support/servers.ts";
 
 /** Number of new clients per period that have their own bucket. */
 const MAX = BOUNDS.rates.clients;
@@ -86,7 +87,7 @@ Deno.test("callers with many addresses do not affect the rate of principals, and
 
 Deno.test("an IPv6 /56 network counts as one client of a rate", async () => {
   const handlers = [tool({ name: "t", use: [quota({ rate: { calls: 2, perMs: 60_000 } })], run: () => "t" })];
-  const server = createServer({ name: "x", version: "1", handlers });
+  const server = openServer({ handlers });
   const statusOf = async (hostname: string) => {
     const from = { fetch: (request: Request) => server.fetch(request, { remoteAddr: { hostname } }) };
     return (await ask(from, "tools/call", { name: "t" })).status;
@@ -95,7 +96,6 @@ Deno.test("an IPv6 /56 network counts as one client of a rate", async () => {
   assertEquals(await Promise.all(within.map(statusOf)), [200, 200, 429]);
   const beside = ["2001:db8:7:4300::1", "2001:db8:7:41ff::1", "192.0.2.1", "192.0.2.2"];
   assertEquals(await Promise.all(beside.map(statusOf)), [200, 200, 200, 200]);
-  await server.close();
 });
 
 Deno.test("HTTP clients without an address share a rate, and a refused client is told when to retry", async () => {
@@ -132,10 +132,9 @@ Deno.test("HTTP clients without an address share a rate, and a refused client is
 Deno.test("each server counts calls separately", async () => {
   const handlers = [tool({ name: "t", use: [quota({ rate: { calls: 1, perMs: 60_000 } })], run: () => "t" })];
   for (let i = 0; i < 2; i++) {
-    const server = createServer({ name: "x", version: "1", handlers });
+    const server = openServer({ handlers });
     await using client = await connectTest(server);
     await client.callTool("t");
-    await server.close();
   }
 });
 

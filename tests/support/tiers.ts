@@ -58,7 +58,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/serve/rejections_test.ts": "starts processes on each runtime",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/web/browser_test.ts": "opens a browser",
-  "tests/transports/stdin_exit_test.ts": "waits for 5 seconds whether processes stay alive",
+  "tests/transports/exit_test.ts": "waits for 5 seconds whether processes stay alive",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",

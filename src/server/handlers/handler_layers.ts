@@ -12,7 +12,13 @@ import { show } from "../../core/known_options.ts";
 import type { Middleware } from "../call/middleware.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import type { HandlerInfo, LayeredHandler } from "../engine/layers.ts";
-import { type Handler, type HandlerLayers, type LayerStep, type ShownEntry, toDefinitions } from "../visibility/feature.ts";
+import {
+  type Handler,
+  type HandlerLayers,
+  type LayerStep,
+  type ShownEntry,
+  toDefinitions,
+} from "../visibility/feature.ts";
 import type { AnySteps, Bound, With } from "./bound_layer.ts";
 
 export interface CompiledOptions {

@@ -23,7 +23,9 @@ import {
   type Feature,
   type Handler,
   type ListedParts,
-  type Remake, showToLayers } from "../visibility/feature.ts";
+  type Remake,
+  showToLayers,
+} from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { LISTED, withInternals } from "../../core/internals.ts";
@@ -320,10 +322,13 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    wire: showToLayers(layers, wireOnce(() => {
-      const listed = inputs.length ? inputs : undefined;
-      return { ...members, name, title, description, arguments: listed, icons, _meta };
-    })),
+    wire: showToLayers(
+      layers,
+      wireOnce(() => {
+        const listed = inputs.length ? inputs : undefined;
+        return { ...members, name, title, description, arguments: listed, icons, _meta };
+      }),
+    ),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }

@@ -174,7 +174,10 @@ class Outages {
 
   async #limit<T>(listing: Promise<T>, listMs: number): Promise<T> {
     const late = Promise.withResolvers<never>();
-    const error = new DOMException(`Cannot list ${this.#name}: it took longer than ${listMs} ms (listMs)`, "TimeoutError");
+    const error = new DOMException(
+      `Cannot list ${this.#name}: it took longer than ${listMs} ms (listMs)`,
+      "TimeoutError",
+    );
     const stop = this.#core.ticker.start(() => late.reject(error), listMs);
     listing.catch(() => {});
     return await Promise.race([listing, late.promise]).finally(stop);

@@ -33,7 +33,9 @@ import {
   type GroupedOptions,
   type Handler,
   type ListedParts,
-  type Remake, showToLayers } from "../visibility/feature.ts";
+  type Remake,
+  showToLayers,
+} from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
@@ -444,17 +446,20 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes,
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    wire: showToLayers(layers, wireOnce(({ publishSchema }) => ({
-      ...given[LISTED]?.members,
-      name,
-      title,
-      description,
-      inputSchema: toPublic(input, publishSchema, { tool: name, use: "input" }) ?? { type: "object", properties: {} },
-      outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
-      annotations: hints,
-      icons,
-      _meta: _meta ?? undefined,
-    }))),
+    wire: showToLayers(
+      layers,
+      wireOnce(({ publishSchema }) => ({
+        ...given[LISTED]?.members,
+        name,
+        title,
+        description,
+        inputSchema: toPublic(input, publishSchema, { tool: name, use: "input" }) ?? { type: "object", properties: {} },
+        outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
+        annotations: hints,
+        icons,
+        _meta: _meta ?? undefined,
+      })),
+    ),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
     invoke: compose(use, layers?.keyed?.(injected, services) ?? injected),
   };

@@ -151,7 +151,7 @@ export interface HandlerLayers {
   readonly requires: readonly string[];
   readonly also: readonly Handler[];
   /** The entry of the handler in lists, for the steps. Set when the handler has been defined. */
-  readonly shown: ShownEntry;
+  readonly shown?: ShownEntry;
   /** Set if a layer has the step `onInput` or `onOutput`. */
   readonly guards?: HandlerGuards;
   /** Returns warnings for `mcp check`. */
@@ -174,7 +174,7 @@ export interface ShownEntry {
 
 /** Makes the entry of a handler known to its layers. */
 export function showToLayers(layers: HandlerLayers | undefined, wire: Wire): Wire {
-  if (layers) layers.shown.wire = wire;
+  if (layers?.shown) layers.shown.wire = wire;
   return wire;
 }
 

@@ -66,6 +66,29 @@ export interface AnswerContext {
 /** A request from the client for which the server needs an answer from the client. */
 export type OriginatingRequest = NonNullable<AnswerContext["request"]>;
 
+/** An elicitation, sampling or roots request from the server. */
+export interface ServerRequest {
+  /** The method, such as `elicitation/create`. */
+  readonly method: string;
+  /** The parameters. */
+  readonly params: Params;
+  /**
+   * Key of the server's request: in a session, the request's JSON-RPC id; without a session, the key that the handler
+   * has chosen for the question.
+   */
+  readonly key?: string;
+  /**
+   * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
+   */
+  readonly request?: AnswerContext["request"];
+}
+
+/**
+ * Answers a request from the server: returns the result, or throws an `McpError`. `signal` aborts when the server's
+ * request is cancelled.
+ */
+export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
+
 /** Callbacks that answer requests from the server. The client declares the capability of each callback that is set. */
 export interface AnswerOptions {
   /** Shows a form to the user, and returns the user's answer. */

@@ -35,7 +35,8 @@ export {
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
 export { McpError } from "../core/protocol/errors.ts";
-export type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
+export type { ServerRequest } from "./answer_options.ts";
+export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerInfo } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";

@@ -10,7 +10,8 @@ import { checkOptions, type KnownOptions, show, toPlace } from "../core/known_op
 import type { Checked, Infer, Schema, Schemas } from "../core/schema/schema.ts";
 import { compileSchema } from "../core/schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
-import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
+import type { ServerRequest } from "./answer_options.ts";
+import type { Progress, RequestOptions } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
 
 /** A result type that an extension defines. */

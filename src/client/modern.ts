@@ -19,6 +19,7 @@ import type { OriginatingRequest } from "./answer_options.ts";
 import type { PendingRequest } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
+import type { ServerRequest } from "./answer_options.ts";
 import {
   type AnswerQuestionOptions,
   type Codec,
@@ -26,7 +27,6 @@ import {
   type RequestOptions,
   type Rpc,
   type SentRequestOptions,
-  type ServerRequest,
   SUBSCRIPTION,
 } from "./rpc.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";

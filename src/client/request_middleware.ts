@@ -3,7 +3,7 @@
  */
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
-import type { RequestHandler, ServerRequest } from "./rpc.ts";
+import type { RequestHandler, ServerRequest } from "./answer_options.ts";
 
 /** A request that middleware receives and can change. */
 export interface ClientRequest {

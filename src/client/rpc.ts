@@ -5,7 +5,13 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../core/protocol/errors.ts
 import { type Id, isId, isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { ANSWER, type AnswerContext, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
+import {
+  ANSWER,
+  type AnswerOptions,
+  type OriginatingRequest,
+  type RequestHandler,
+  type ServerRequest,
+} from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, hookAnswer, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
@@ -115,29 +121,6 @@ export interface SentRequestOptions extends TestRequestOptions {
    */
   readonly onLate?: (result: Result) => void;
 }
-
-/** An elicitation, sampling or roots request from the server. */
-export interface ServerRequest {
-  /** The method, such as `elicitation/create`. */
-  readonly method: string;
-  /** The parameters. */
-  readonly params: Params;
-  /**
-   * Key of the server's request: in a session, the request's JSON-RPC id; without a session, the key that the handler
-   * has chosen for the question.
-   */
-  readonly key?: string;
-  /**
-   * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
-   */
-  readonly request?: AnswerContext["request"];
-}
-
-/**
- * Answers a request from the server: returns the result, or throws an `McpError`. `signal` aborts when the server's
- * request is cancelled.
- */
-export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
 /** Adds to messages the parameters and headers that a protocol revision requires. */
 export interface Codec {

@@ -16,7 +16,7 @@ import {
 } from "./answer_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../core/protocol/types.ts";
 import { findFormMisfit } from "../core/schema/form_answer.ts";
-import type { RequestHandler } from "./rpc.ts";
+import type { RequestHandler } from "./answer_options.ts";
 import { show } from "../core/known_options.ts";
 import { toShown } from "./shown.ts";
 

@@ -17,7 +17,8 @@
  */
 export type { ListedTool } from "../core/protocol/listed.ts";
 export type { Notification } from "../client/message.ts";
-export type { Progress, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
+export type { ServerRequest } from "../client/answer_options.ts";
+export type { Progress, RequestOptions, TestRequestOptions } from "../client/rpc.ts";
 export { McpError } from "../core/protocol/errors.ts";
 export type { SubscriptionFilter } from "../client/subscription.ts";
 export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";

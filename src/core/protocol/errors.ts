@@ -14,9 +14,9 @@ export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 /** The parameters are invalid, or they name a handler, resource or method that does not exist. */
 export const INVALID_PARAMS = -32602;
-/** A resource does not exist, in revisions up to 2025-11-25. */
+/** A resource does not exist, in revisions with sessions. */
 export const RESOURCE_NOT_FOUND = -32002;
-/** The user must open pages before the request can succeed. Only in revision 2025-11-25. */
+/** The user must open pages before the request can succeed. Only in the last revision with sessions. */
 export const URLS_REQUIRED = -32042;
 /** The server failed unexpectedly. */
 export const INTERNAL_ERROR = -32603;

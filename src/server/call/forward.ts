@@ -226,9 +226,7 @@ async function sendOnce<R extends object>(call: ForwardingCall, send: () => R | 
 }
 
 /**
- * Returns the pages of an error of revision 2025-11-25, which later revisions do not have.
- *
- * @see specification/2025-11-25/client/elicitation (URL Elicitation Required Error)
+ * Returns the pages of the error "URL elicitation required", which only the last revision with sessions has.
  */
 function findPages(error: unknown): Blocked | undefined {
   if (!isRemoteError(error) || error.code !== URLS_REQUIRED) return;

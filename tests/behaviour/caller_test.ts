@@ -35,4 +35,4 @@ behaviour("without a principal, the session or the connection is the caller", as
   const [first] = seen;
   assertEquals([typeof first, Object.keys(Object(first)), Object.isFrozen(first)], ["object", [], true]);
   assertEquals(seen.map((each) => each === first), [true, true, false, true, true]);
-}, { perInstance: "caller" });
+}, { perInstance: "services" });

@@ -63,15 +63,14 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
 export const PER_INSTANCE = {
   limits:
     "Limits and queues of waiting calls belong to each instance, because they protect the process of the instance.",
-  observer: "Each instance has its own observer, and issues its own warnings.",
-  services: "Each instance creates its own services.",
+  observer: "Each instance has its own observer and warnings.",
+  services: "Each instance creates its own services, and the objects of `ctx.caller`.",
   hooks: "`subscribe` of a resource is called on each instance that has a subscriber.",
   handlers: "`handlers.add` and `handlers.remove` change only the instance on which they are called.",
   functions:
     "A function cannot be sent to another instance, so `listChanged` with `to` reaches the clients of one instance.",
   ready: "The cache and the circuit breaker of a tool belong to each instance.",
   log: "`server.log` reaches the clients that are connected to the same instance.",
-  caller: "Without a principal, `ctx.caller` is an object, which each instance creates for itself.",
   later: "A change reaches other instances a few milliseconds later, as a separate burst.",
 } as const;
 

@@ -4,6 +4,7 @@
  */
 import { isToolError, quote } from "../../core/protocol/errors.ts";
 import { ADDED, INTERNALS, LISTED, withInternals } from "../../core/internals.ts";
+import type { Meta } from "../../core/protocol/types.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Call } from "../call/call.ts";
@@ -38,7 +39,6 @@ import { type Prompt, prompts } from "./prompt.ts";
 import {
   callList,
   listSources,
-  type PageMembers,
   readListMs,
   readPage,
   readStart,
@@ -102,10 +102,21 @@ export interface ToolProviderOptions<S extends Services = NoServices> {
   ) => Tool | undefined | Promise<Tool | undefined>;
 }
 
-/** A page of the tools of a provider. */
-export interface ToolPage extends PageMembers {
+/**
+ * A page of the tools of a provider. The list for clients never has a longer lifetime or more callers than the server's
+ * own options allow.
+ */
+export interface ToolPage {
   /** At most 1,000 tools. */
   readonly tools: readonly Tool[];
+  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
+  readonly nextCursor?: string;
+  /** Milliseconds for which clients may cache the list. Defaults to the server's `ttlMs`. */
+  readonly ttlMs?: number;
+  /** Whether callers may share the list. A list with a provider is always private. */
+  readonly cacheScope?: "public" | "private";
+  /** Metadata for programs. */
+  readonly _meta?: Meta;
 }
 
 /** Options of a provider of prompts. Only `find` is required. */
@@ -133,7 +144,7 @@ export interface PromptProviderOptions<S extends Services = NoServices>
 }
 
 /** A page of the prompts of a provider. */
-export interface PromptPage extends PageMembers {
+export interface PromptPage extends Omit<ToolPage, "tools"> {
   /** At most 1,000 prompts. */
   readonly prompts: readonly Prompt[];
 }

@@ -27,13 +27,14 @@ import { createList } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { type Callable, runChecked } from "./callable.ts";
-import { listSources, type PageMembers, type Source, type SourcePage } from "./source_list.ts";
+import type { ToolPage } from "./provider.ts";
+import { listSources, type Source, type SourcePage } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
 
 /** A page of resources. */
-export interface ResourcePage extends PageMembers {
+export interface ResourcePage extends Omit<ToolPage, "tools"> {
   /** The resources of the page. Return at most a few hundred. */
   readonly resources: readonly ResourceEntry[];
 }

@@ -10,26 +10,10 @@ import { isObject, type Params, type Result, withoutReserved } from "../../core/
 import { show } from "../../core/known_options.ts";
 import type { Call } from "../call/call.ts";
 import type { Allow, ListName } from "../call/context.ts";
-import type { Meta } from "../../core/protocol/types.ts";
 import { isAllowed, type Method, toMethod } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import { attempt } from "./attempt.ts";
-
-/**
- * What a page says about itself. The result for clients never has a longer lifetime or more callers than the server's
- * own options allow.
- */
-export interface PageMembers {
-  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
-  readonly nextCursor?: string;
-  /** Milliseconds for which clients may cache the list. Defaults to the server's `ttlMs`. */
-  readonly ttlMs?: number;
-  /** Whether callers may share the list. A list with a provider is always private. */
-  readonly cacheScope?: "public" | "private";
-  /** Metadata for programs. */
-  readonly _meta?: Meta;
-}
 
 export interface SourceRange {
   /** Cursor of the source. `undefined` for its first page. */

@@ -199,6 +199,9 @@ function ofResource(handler: Handler, { variables }: Own, action: string): Parts
       run: (input, ctx) => readAsContent(buildUri(template, path, toTexts(input)), ctx),
     };
   }
+  if (kind === "open") {
+    throw new TypeError(`Cannot ${action}: it has no scheme; use asTools() for a tool that reads all resources`);
+  }
   return {
     description: `Reads a resource of ${key}.`,
     input: toInput([{ name: "uri", description: `URI of the resource, which begins with ${key}`, required: true }]),

@@ -367,7 +367,7 @@ export class InstanceState implements SharedState, Sealing {
    * another instance has missed them.
    */
   repeatChanges(uris: readonly string[]): void {
-    for (const uri of uris) if (this.#own.has(uri)) this.#host.changes.emitLocal({ kind: "resource", uri });
+    for (const change of uris.flatMap((uri) => this.#own.of(uri))) this.#host.changes.emitLocal(change);
   }
 
   removeSession(key: string, record: InformedSession): void {

@@ -11,26 +11,33 @@ import { BoundedMap } from "../core/kit/bounded_map.ts";
 import type { SharedChange } from "../server/engine/store.ts";
 
 export class OwnChanges {
-  /** The number of listed changes for each resource URI. */
-  readonly #counts = new BoundedMap<string, number>({ full: "refuse", max: MAX_URIS });
+  /** The number of listed changes for each resource URI, by the provider that has announced the changes. */
+  // Bound: one per provider without a scheme.
+  readonly #counts = new BoundedMap<string, Map<string | undefined, number>>({ full: "refuse", max: MAX_URIS });
 
   /** Adds a change that this instance announces. Ignores changes of lists. */
   add(change: SharedChange): void {
-    if (change.kind === "resource") this.#counts.set(change.uri, (this.#counts.get(change.uri) ?? 0) + 1);
+    if (change.kind !== "resource") return;
+    const { uri, owner } = change;
+    const counts = this.#counts.get(uri) ?? new Map<string | undefined, number>();
+    this.#counts.set(uri, counts.set(owner, (counts.get(owner) ?? 0) + 1));
   }
 
-  /** Whether a change of this resource is listed. */
-  has(uri: string): boolean {
-    return this.#counts.has(uri);
+  /** Returns the listed changes of a resource. */
+  of(uri: string): readonly Extract<SharedChange, { readonly kind: "resource" }>[] {
+    return [...this.#counts.get(uri)?.keys() ?? []].map((owner) => ({ kind: "resource", uri, owner }));
   }
 
   /** Removes changes, because the store has returned or rejected their notifications. */
   remove(changes: readonly SharedChange[]): void {
     for (const change of changes) {
       if (change.kind !== "resource") continue;
-      const left = (this.#counts.get(change.uri) ?? 0) - 1;
-      if (left > 0) this.#counts.set(change.uri, left);
-      else this.#counts.delete(change.uri);
+      const { uri, owner } = change;
+      const counts = this.#counts.get(uri);
+      const left = (counts?.get(owner) ?? 0) - 1;
+      if (left > 0) counts?.set(owner, left);
+      else counts?.delete(owner);
+      if (!counts?.size) this.#counts.delete(uri);
     }
   }
 

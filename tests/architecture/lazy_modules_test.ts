@@ -22,6 +22,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/services/lazy_container.ts": ["src/server/services/service_container.ts"],
   "src/server/eras/legacy/http_sessions.ts": ["src/server/eras/legacy/session.ts"],
   "src/server/eras/eras.ts": ["src/server/eras/narrow_era.ts", "src/server/eras/modern/modern.ts"],
+  "src/server/handlers/completion.ts": ["src/server/handlers/open_providers.ts"],
   "src/server/handlers/extension_lives.ts": ["src/server/engine/server_part.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
   "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],

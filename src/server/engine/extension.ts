@@ -161,6 +161,8 @@ export interface Life {
   /** See {@linkcode HandleOptions.id}. Defaults to the identifier of the extension. */
   readonly part?: string;
   readonly start?: StartPart;
+  /** See {@linkcode HandleOptions.owner}. */
+  readonly owner?: string;
   /** The extension's keys in `subscriptions/listen`. */
   readonly keys: ReadonlyMap<string, TopicParts>;
   /** A random id of this object. Another process has another object for the same extension. */

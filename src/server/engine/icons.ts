@@ -33,14 +33,19 @@ export const WEB_PAGE: OptionRule = {
   remedy: "it must be a well-formed http or https URL",
 };
 
+interface ResourceName {
+  readonly uri?: string;
+  readonly uriTemplate?: string;
+}
+
 /** Removes all icons of an entry if an icon is invalid, because clients must not receive it. Reports the problem. */
-export function withoutUnsafeIcons<E extends { readonly uri: string; readonly icons?: readonly Icon[] }>(
+export function withoutUnsafeIcons<E extends { readonly icons?: readonly Icon[] } & ResourceName>(
   entry: E,
   report: (error: unknown) => unknown,
 ): E {
   const problem = entry.icons === undefined ? undefined : findProblem(entry.icons);
   if (problem === undefined) return entry;
-  report(new TypeError(`Cannot list the icons of resource ${quote(entry.uri)}: icons ${problem}`));
+  report(new TypeError(`Cannot list the icons of resource ${quote(entry.uri ?? entry.uriTemplate)}: icons ${problem}`));
   return { ...entry, icons: undefined };
 }
 

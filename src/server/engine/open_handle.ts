@@ -17,6 +17,7 @@ import { toOwnerHash } from "./marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "./marking.ts";
 import type { OneTimeId, ServerHandle, ServerStores } from "./server_handle.ts";
 import type { StorePart, StoreView } from "./store.ts";
+import { toNotifier } from "./watching.ts";
 
 export interface HandleOptions {
   /** Distinguishes the keys, sealed texts and attached values of the part from those of other parts. */
@@ -27,15 +28,17 @@ export interface HandleOptions {
   readonly report: (error: unknown) => void;
   /** Whether the part uses `markUsed` for ids that are older than its first call of `markUsed`. */
   readonly marksIds?: boolean;
+  /** Key of the part, if it is a resource provider without a scheme. */
+  readonly owner?: string;
 }
 
 export async function openHandle(
   engine: Engine,
-  { id, signal, watchers, report, marksIds }: HandleOptions,
+  { id, signal, watchers, report, marksIds, owner }: HandleOptions,
 ): Promise<ServerHandle> {
-  const { core, host, registry } = engine;
+  const { core, registry } = engine;
   const { sealer, ticker, shared } = core;
-  const { resourceUpdated, listChanged } = host.server;
+  const { resourceUpdated, listChanged } = toNotifier(engine, owner);
   // Record now since when the store records used ids. Otherwise, ids that were created before the first use would count
   // as used. Do not wait, because a part must start although the store does not respond.
   if (marksIds) shared?.sinceSpent(engine.accounts.find(undefined)).catch(() => {});

@@ -29,6 +29,8 @@ export interface PartOptions {
   readonly id: string;
   readonly start?: StartPart;
   readonly marksIds?: boolean;
+  /** See {@linkcode HandleOptions.owner}. */
+  readonly owner?: string;
 }
 
 export class ServerPart {

@@ -2,9 +2,10 @@
  * Functions that all eras use for subscriptions: limits, permissions and backpressure.
  */
 import type { Call } from "../call/call.ts";
-import type { Change, Toggled } from "../visibility/changes.ts";
+import type { ChangeNotifier } from "../call/context.ts";
+import { type Change, checkUri, type Toggled } from "../visibility/changes.ts";
 import type { Engine } from "./era.ts";
-import { isAllowed } from "../visibility/feature.ts";
+import { isAllowed, type Serving } from "../visibility/feature.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import { Subscribers } from "../visibility/subscribers.ts";
 
@@ -17,7 +18,12 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
 export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
-  if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
+  if (change.kind === "resource") {
+    const { uri, owner: from } = change;
+    const serving = registry.compiled("resources")?.servedTo?.(uri, call) ?? [{}];
+    const isOwned = (serving: readonly Serving[]) => serving.some(({ owner }) => from === undefined || owner === from);
+    return serving instanceof Promise ? serving.then(isOwned) : isOwned(serving);
+  }
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
   const seen = handlers.map(({ allow }) => isAllowed(allow, call, core));
@@ -34,24 +40,37 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
  * function that ends the subscription. The function may be called more than once.
  */
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
-  const { core, host, registry, scheduler } = engine;
+  const { core, registry, scheduler } = engine;
   const resources = registry.compiled("resources");
-  const hooks = resources?.hooksOf?.(uri);
-  if (!hooks || !scheduler.isOpen) return () => {};
+  if (!resources?.hasHooks || !scheduler.isOpen) return () => {};
   // Each endpoint has its own counts.
-  const all = core.state.slot(engine, () => new Subscribers(core, host.server));
+  const all = core.state.slot(engine, () => new Subscribers(core, (owner) => toNotifier(engine, owner)));
   let isOver = false;
-  let remove: (() => void) | undefined;
-  const add = (seen: boolean) => {
-    if (seen && !isOver) remove = all.add(uri, hooks);
+  const removes: (() => void)[] = [];
+  const add = (serving: readonly Serving[]) => {
+    if (!isOver) { for (const { hooks, owner } of serving) if (hooks) removes.push(all.add(uri, hooks, owner)); }
   };
-  const seen = resources?.isVisible?.(uri, call) ?? true;
-  if (typeof seen === "boolean") add(seen);
-  else seen.then(add);
+  const serving = resources.servedTo?.(uri, call) ?? [];
+  if (serving instanceof Promise) serving.then(add);
+  else add(serving);
   return () => {
     isOver = true;
-    remove?.();
-    remove = undefined;
+    for (const remove of removes.splice(0)) remove();
+  };
+}
+
+/**
+ * Returns the functions with which a part of the server announces changes. `owner` is the key of a provider without a
+ * scheme, whose changes of resources count only for callers for whom the provider serves the resource.
+ */
+export function toNotifier({ changes, host: { server } }: Engine, owner: string | undefined): ChangeNotifier {
+  if (owner === undefined) return server;
+  return {
+    listChanged: server.listChanged,
+    resourceUpdated(uri) {
+      checkUri(uri);
+      changes.emit({ kind: "resource", uri, owner });
+    },
   };
 }
 

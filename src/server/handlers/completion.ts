@@ -21,6 +21,8 @@ import {
 import { INTERNALS } from "../../core/internals.ts";
 import type { NoServices } from "../call/service.ts";
 import { attempt } from "./attempt.ts";
+import type { Listing } from "./source_list.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
@@ -53,8 +55,9 @@ export type Completers<Name extends string = string, S = NoServices> = { readonl
 export interface CompletionOptions {
   /** Location for error messages, such as `prompt "review"`. */
   readonly place: string;
-  readonly type: "ref/prompt" | "ref/resource";
-  /** Name of the prompt, or text of the template. */
+  /** `provider` if the templates are those that a resource provider lists. Clients cannot refer to the provider itself. */
+  readonly type: "ref/prompt" | "ref/resource" | "provider";
+  /** Name of the prompt, text of the template, or key of the provider. */
   readonly name: string;
   /** Names of all arguments or variables. */
   readonly names: readonly string[];
@@ -67,6 +70,24 @@ export interface CompletionOptions {
   readonly mapError?: MapError;
   /** Matches a URI against the template. Returns `undefined` if the URI does not match. */
   readonly match?: (uri: string) => unknown;
+  /** Set if the type is `provider`. */
+  readonly ofTemplates?: CompletedTemplates;
+}
+
+/** The templates of a resource provider. */
+export interface CompletedTemplates {
+  readonly key: string;
+  readonly templates: Listing;
+  readonly listMs?: number;
+  readonly suggest?: (
+    asked: {
+      readonly template: string;
+      readonly name: string;
+      readonly value: string;
+      readonly others: Readonly<Record<string, string>>;
+    },
+    ctx: Context<never>,
+  ) => Suggestions | Promise<Suggestions>;
 }
 
 // The protocol allows at most 100 values in a response.
@@ -110,7 +131,9 @@ export const completions: Feature = {
     const byKey = new Map(
       toDefinitions<CompletionOptions>(handlers).map((each) => [`${each.type} ${each.name}`, each]),
     );
-    const some = [...byKey.values()].some(({ complete = {} }) => Object.values(complete).some(Boolean));
+    const some = [...byKey.values()].some(({ complete = {}, ofTemplates }) =>
+      ofTemplates?.suggest || Object.values(complete).some(Boolean)
+    );
     if (!some || !core.can.completions) return { capabilities: {}, methods: {} };
     return {
       capabilities: { completions: {} },
@@ -156,15 +179,51 @@ export function findCompleter(
   const found = byKey.get(`${type} ${name}`) ??
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
   const kind = key === "name" ? "prompt" : "resource template";
+  const listed = found || key === "name" ? [] : [...byKey.values()].filter(({ ofTemplates }) => ofTemplates);
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
-  const toRunner = (definition: CompletionOptions): Runner => {
+  const toRunner = (definition: CompletionOptions | undefined): Runner => {
+    if (!definition) throw refusal();
     const { scopes, apply } = definition;
     const runner: Runner = { scopes, run: (call) => answer(definition, call, core) };
     return apply?.(runner) ?? runner;
   };
+  if (listed.length) return findListed(listed, name, { call, core }).then(toRunner);
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }
+
+interface ListedOptions {
+  readonly call: Call;
+  readonly core: FeatureParts;
+}
+
+/** Finds the template of a provider by its text, or by a URI that matches the template. */
+async function findListed(
+  all: readonly CompletionOptions[],
+  ref: string,
+  { call, core }: ListedOptions,
+): Promise<CompletionOptions | undefined> {
+  const { findTemplate } = await lazyOpenProviders.load();
+  const candidates = all.flatMap(({ ofTemplates, allow, mapError }, at) =>
+    ofTemplates ? { ...ofTemplates, allow, mapError, at } : []
+  );
+  const found = await findTemplate(candidates, { uri: ref, call, core });
+  if (!found) return;
+  const { provider: { at, suggest }, template: { template, variables } } = found;
+  const toCompleter = (name: string): Completer<never> | undefined =>
+    suggest && ((value, others, ctx) => suggest({ template, name, value, others }, ctx));
+  return {
+    ...all[at],
+    name: template,
+    place: `resource ${quote(template)}`,
+    complete: Object.fromEntries(variables.map((name) => [name, toCompleter(name)])),
+  };
+}
+
+/** Loaded on demand, because few servers have providers without a scheme, or with templates. */
+export const lazyOpenProviders: LazyModule<typeof import("./open_providers.ts")> = /* @__PURE__ */ new LazyModule(() =>
+  import("./open_providers.ts")
+);
 
 function toCompletion(given: Suggestions, place: string): Result {
   const { values: all, total, hasMore }: Partial<Exclude<Suggestions, readonly string[]>> = isList(given)

@@ -191,8 +191,8 @@ class LivingExtension {
   async #open(): Promise<ServerPart> {
     try {
       const { ServerPart } = await loadParts();
-      const { id, part = `extension ${id}`, start } = this.life;
-      this.part = new ServerPart(this.#engine, { name: toName(this.life), id: part, start });
+      const { id, part = `extension ${id}`, start, owner } = this.life;
+      this.part = new ServerPart(this.#engine, { name: toName(this.life), id: part, start, owner });
       if (this.#isClosed) this.part.close();
       return this.part;
     } catch (error) {

@@ -19,10 +19,13 @@ export interface StartedProvider {
   ): (first: First, ctx: C) => R | Promise<R>;
 }
 
-/** `name` is the kind and name of the provider, such as `resource provider "repo:"`, and is unique in a server. */
-export function startProvider(name: string, start: StartPart): StartedProvider {
+/**
+ * `name` is the kind and name of the provider, such as `resource provider "repo:"`, and is unique in a server. `owner` is
+ * the key of a resource provider without a scheme.
+ */
+export function startProvider(name: string, start: StartPart, owner?: string): StartedProvider {
   return {
-    life: createLife({ id: name, name, start, keys: new Map() }),
+    life: createLife({ id: name, name, start, owner, keys: new Map() }),
     bind: (run) => (first, ctx) => {
       const call = toCall(ctx, "use a provider");
       const { lives } = call.host;

@@ -37,13 +37,20 @@ import type { NoServices, Services, ServiceValues, SharedServiceValues } from ".
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import type { ListedResource, ListedTemplate } from "../../core/protocol/listed.ts";
 import { toAbsent } from "./absent.ts";
-import { type Completers, completion } from "./completion.ts";
+import {
+  type CompletedTemplates,
+  type Completers,
+  completion,
+  lazyOpenProviders,
+  type Suggestions,
+} from "./completion.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
+import type { Awaitable } from "../engine/store.ts";
 import { fromListed } from "./listed.ts";
-import { startProvider } from "./provider_start.ts";
+import { type StartedProvider, startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
-import { callList, readListMs, readPage, readStart } from "./source_list.ts";
+import { callList, type Listing, readListMs, readPage, readStart } from "./source_list.ts";
 import {
   type Definition,
   refuseVariables,
@@ -153,11 +160,21 @@ export interface ResourceTemplateOptions<
   ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** Options of a provider. Only `scheme`, `name` and `read` are required. */
+/** Options of a provider. `name`, `read`, and one of `scheme`, `list`, `templates` and `uris` are required. */
 export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
-  /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
-  readonly scheme: string;
-  /** Middleware and layers around reads of the scheme. The first middleware is the outermost. */
+  /**
+   * URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. By default,
+   * the provider serves URIs of any scheme: those that it lists for the caller, else those that match its `templates`, else
+   * those in `uris`. If a URI has no other handler, the first provider that lists the URI serves it, else the first
+   * provider with a matching template, else the providers with a matching prefix.
+   */
+  readonly scheme?: string;
+  /**
+   * Prefixes of URIs that the provider serves although it does not list them, such as `["file:///data/"]`. Only for
+   * providers without a scheme. Defaults to none.
+   */
+  readonly uris?: readonly string[];
+  /** Middleware and layers around reads of the provider. The first middleware is the outermost. */
   readonly use?: readonly UseItem<string, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
@@ -170,8 +187,36 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     server: ServerHandle | undefined,
   ) => ResourcePage | Promise<ResourcePage>;
   /**
-   * Milliseconds after which a list that also has resources of others goes without those of this provider. By default, the
-   * list waits for the provider.
+   * Lists URI templates, page by page, or all of them as an array, for `resources/templates/list`. The arguments are those
+   * of `list`. Without a scheme, the provider also serves the URIs that match the templates that it lists for the caller.
+   */
+  readonly templates?: (
+    cursor: string | undefined,
+    ctx: Context<SharedServiceValues<S>>,
+    server: ServerHandle | undefined,
+  ) => Awaitable<
+    | readonly (Omit<ResourceEntry, "uri" | "size"> & { readonly uriTemplate: string })[]
+    | Omit<ResourcePage, "resources"> & {
+      readonly templates: readonly (Omit<ResourceEntry, "uri" | "size"> & { readonly uriTemplate: string })[];
+    }
+  >;
+  /**
+   * Suggests values for a variable of one of the `templates`. `template` is the text of the template. `others` contains
+   * the other variables that already have a value.
+   */
+  readonly complete?: (
+    template: string,
+    variable: {
+      readonly name: string;
+      readonly value: string;
+      readonly others: Readonly<Record<string, string>>;
+    },
+    ctx: Context<ServiceValues<S>>,
+    server: ServerHandle | undefined,
+  ) => Suggestions | Promise<Suggestions>;
+  /**
+   * Milliseconds after which a list that also has resources of others goes without those of this provider, and after which
+   * a read no longer waits for the provider to say whether it lists a URI. By default, both wait for the provider.
    */
   readonly listMs?: number;
   /**
@@ -180,11 +225,15 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
    * server closes or the provider is removed. `list` and `read` wait until the provider has started, and get the same
    * handle. If `start` fails, they fail, and the next call starts the provider again. If the server's path has
    * parameters, `start` is called for each concrete path.
+   *
+   * Without a scheme, `server.resourceUpdated(uri)` notifies only the callers for whom this provider serves the URI.
    */
   readonly start?: StartPart;
   /**
-   * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
-   * percent-encoded. `server` is the handle that `start` received, or `undefined` without `start`.
+   * Reads a URI. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is percent-encoded, unless the
+   * provider lists exactly this URI. `server` is the handle that `start` received, or `undefined` without `start`.
+   *
+   * Without a scheme, `{ contents }` is sent unchanged, for proxies.
    */
   readonly read: (
     uri: string,
@@ -255,14 +304,21 @@ const FROM_URI = "use resource() with a uri";
 
 const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   names: /* @__PURE__ */ Object.assign(
-    { scheme: true, list: "function", listMs: true, start: "function" } as const,
+    {
+      scheme: true,
+      uris: "texts",
+      list: "function",
+      templates: "function",
+      complete: "function",
+      listMs: true,
+      start: "function",
+    } as const,
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign({
     uri: FROM_URI,
     variables: FROM_URI,
-    complete: FROM_URI,
     title: OF_EACH,
     description: OF_EACH,
     size: OF_EACH,
@@ -413,7 +469,7 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
 });
 
 function toListedResource<S>(form: Form<string>, isTemplate: boolean): Resource<string, S> {
-  const defined = define(form, isTemplate);
+  const defined = define(form, isTemplate ? "template" : "fixed");
   const { variables } = defined.definition;
   const remake: Remake = (change) => toListedResource(change(form), isTemplate);
   const known = Object.entries(form.complete ?? {}).filter(([name]) => variables.includes(name));
@@ -431,7 +487,7 @@ function makeResource<
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
   // The cast is safe, because all options have this shape. `define` checks whether `uri` is a template.
   const form = options as unknown as Form<never>;
-  const defined = define(form, isTemplate);
+  const defined = define(form, isTemplate ? "template" : "fixed");
   const { definition: { key }, template } = defined;
   const remake: Remake = (change) => makeResource<U, S, P>(change(options));
   const uri = (values: Readonly<Record<string, string>>) => template ? template.build(values, form.name) : key;
@@ -440,7 +496,7 @@ function makeResource<
 }
 
 /**
- * Creates a provider of all resources of a URI scheme.
+ * Creates a provider of all resources of a URI scheme, or of the resources that it lists, such as those of another server.
  *
  * ```ts
  * import { resourceProvider } from "@x/mcp";
@@ -458,13 +514,33 @@ function makeResource<
 export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
-  checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
-  const { scheme, name, start, list, read } = options;
-  const form: Form<string> = options;
-  const provider = start && startProvider(`resource provider ${quote(name)} of ${scheme}:`, start);
-  const started = provider ? { ...form, list: list && provider.bind(list), read: provider.bind(read) } : form;
+  const subject = Object(options).scheme === undefined ? "name" : "scheme";
+  checkOptions(`make ${toPlace("resource provider", options, subject)}`, options, PROVIDER);
+  const { scheme, name, start, list, templates, complete, read } = options;
+  const kind = scheme === undefined ? "open" : "provider";
+  const owner = kind === "open" ? toOpenKey(name) : undefined;
+  const life = `resource provider ${quote(name)}${scheme === undefined ? "" : ` of ${scheme}:`}`;
+  const provider = start && startProvider(life, start, owner);
+  const { complete: _, ...form } = { ...options, suggest: complete && bindComplete(complete, provider) };
+  const started = provider && {
+    list: list && provider.bind(list),
+    templates: templates && provider.bind(templates),
+    read: provider.bind(read),
+  };
   const remake: Remake = (change) => resourceProvider(change(options));
-  return toResource(form, define<string>(started, false), { remake, life: provider?.life });
+  return toResource(form, define<string>({ ...form, ...started }, kind), { remake, life: provider?.life });
+}
+
+type CompleteTemplate<S extends Services> = NonNullable<ResourceProviderOptions<S>["complete"]>;
+
+function bindComplete<S extends Services>(
+  complete: CompleteTemplate<S>,
+  provider: StartedProvider | undefined,
+): CompletedTemplates["suggest"] {
+  type Asked = Parameters<NonNullable<CompletedTemplates["suggest"]>>[0];
+  const run = ({ template, ...variable }: Asked, ctx: Context<ServiceValues<S>>, server?: ServerHandle) =>
+    complete(template, variable, ctx, server);
+  return provider?.bind(run) ?? run;
 }
 
 interface Made {
@@ -480,18 +556,20 @@ function toResource<Input, S>(
   { definition, services }: Defined,
   { remake, life, uri }: Made,
 ): Resource<Input, S> {
-  const { name, read, tags, complete, mapError } = options;
-  const { key, kind, match, allow, scopes, layers, variables: names } = definition;
-  const completed = { place: `resource ${quote(key)}`, names, complete, allow, scopes, services, mapError, match };
+  const { name, read, tags, complete, suggest, mapError } = options;
+  const { key, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
+  const apply = layers?.completion;
+  const common = { place: `resource ${quote(key)}`, name: key, apply, allow, scopes, services, mapError };
   const also = kind === "template"
-    ? [completion({ type: "ref/resource", name: key, ...completed, apply: layers?.completion })]
+    ? [completion({ type: "ref/resource", ...common, names, complete, match })]
+    : templates
+    ? [completion({ type: "provider", ...common, names, ofTemplates: { key, templates, listMs, suggest } })]
     : [];
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
-  const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
+  const serves = kind === "fixed" || kind === "open" && !uris ? undefined : (uri: string) => match(uri) !== undefined;
   const { foreign } = options[LISTED] ?? {};
-  // A server can have several providers of one scheme.
-  const id = kind === "provider" ? toProviderId(key, name) : undefined;
+  const { id } = definition;
   const parts = { feature: resources, key, id, definition, also, serves, services, scopes, layers, remake };
   const internals = { ...parts, foreign, life };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
@@ -507,12 +585,11 @@ interface Form<Input>
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
+  readonly suggest?: CompletedTemplates["suggest"];
+  readonly uris?: readonly string[];
   readonly listMs?: number;
-  readonly list?: (
-    first: never,
-    ctx: Context<never>,
-    server?: ServerHandle,
-  ) => ListedResources | Promise<ListedResources>;
+  readonly list?: ListEntries;
+  readonly templates?: ListEntries;
   readonly read: (
     input: Input,
     ctx: Context<never>,
@@ -520,7 +597,7 @@ interface Form<Input>
   ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-type ListedResources = readonly ResourceEntry[] | ResourcePage;
+type ListEntries = (first: never, ctx: Context<never>, server?: ServerHandle) => unknown;
 
 interface Defined {
   readonly definition: Definition;
@@ -528,31 +605,41 @@ interface Defined {
   readonly services?: Binding;
 }
 
-function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
-  const { scheme, uri: key = `${scheme}:`, name } = options;
-  const layerKey = scheme === undefined ? undefined : toProviderId(key, name);
-  const form = withLayers(options, { kind: "resource", name: key, ...layerKey && { key: layerKey } });
+function define<Input>(options: Form<Input>, kind: Definition["kind"]): Defined {
+  const { scheme, uri = `${scheme}:`, name } = options;
+  const key = kind === "open" ? toOpenKey(name) : uri;
+  const isTemplate = kind === "template";
+  // A server can have several providers of one scheme.
+  const id = kind === "provider" ? `resource ${JSON.stringify(key)} of ${quote(name)}` : undefined;
+  const form = withLayers(options, { kind: "resource", name: key, ...id && { key: id } });
   const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
-  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read, [LISTED]: listed } = form;
-  checkForm(form, key);
-  const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
+  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read, templates, [LISTED]: listed } = form;
+  checkForm(form, kind, key);
+  const template = isTemplate || kind === "provider" ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
-  const listPage = list &&
-    (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
+  const toListing = (run: ListEntries, member: "resources" | "templates"): Listing => {
+    const page = async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       const start = readStart(cursor);
       const { own } = start;
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const run = () => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx);
-      const listed = await callList(call, { source: form, start, size }, run);
-      const page = readPage(listed, { list: "resources", start, size, place: quote(key) });
-      const report = (error: unknown) => call.host.parts?.report(error, call);
+      const runList = () => isTemplate ? run(ctx as never, ctx) : run(own as never, ctx);
+      const listed = await callList(call, { source: run, start, size }, runList);
+      return readPage(listed, { list: member, start, size, place: quote(key) });
+    };
+    const check = async (call: Call, items: readonly unknown[]) => {
+      const report = (error: unknown) => void call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
+      const isOfTemplates = member === "templates";
+      const served = isOfTemplates ? (await lazyOpenProviders.load()).takeServed(items, quote(key), report) : items;
       // The cast is safe, because `checkEntries` leaves out all other values.
-      const given = page.items as readonly ResourceEntry[];
-      const entries = checkEntries(call, given, { method: "resources/list", source: `of ${quote(key)}` });
-      return { ...page, items: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })) };
-    });
+      const given = served as readonly (Partial<ResourceEntry> & { readonly uriTemplate?: string })[];
+      const method = isOfTemplates ? "resources/templates/list" : "resources/list";
+      const entries = checkEntries(call, given, { method, source: `of ${quote(key)}` });
+      return entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) }));
+    };
+    return { page: services?.share(page) ?? page, check };
+  };
   const invoke = async (
     call: Call,
     ctx: Context<never> = call,
@@ -566,16 +653,17 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     const returns = (ctx: Context<never>) => call.startHandler(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const full = isObject(value) && Array.isArray(value.contents) ? value : undefined;
-    const contents = await toContents(value, { uri, mimeType, isForeign: !!listed && isObject(value) }, sending);
+    const isForeign = listed ? isObject(value) : kind === "open" && full !== undefined;
+    const contents = await toContents(value, { uri, mimeType, isForeign }, sending);
     if (!contents) throw toAbsent(uri, call);
     if (!full) return { contents };
     const { _meta } = full;
     return withHints(isObject(_meta) ? withoutReserved({ contents, _meta }) : { contents }, full);
   };
   const definition: Definition = {
-    ...toMatcher(template, isTemplate, !!listed),
+    ...toMatcher(kind, template, form),
     key,
-    id: layerKey,
+    id,
     allow: bindAllow(allow, services),
     services,
     mapError: form.mapError,
@@ -601,7 +689,9 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
         _meta,
       })),
     ),
-    list: listPage && (services?.share(listPage) ?? listPage),
+    list: list && toListing(list, "resources"),
+    templates: templates && toListing(templates, "templates"),
+    uris: form.uris,
     listMs: readListMs(form.listMs, `make resource ${quote(key)}`),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
@@ -609,26 +699,45 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   return { definition, template: isTemplate ? template : undefined, services };
 }
 
+/** Returns the key of a provider without a scheme, which cannot be a URI. */
+function toOpenKey(name: string): string {
+  return `provider ${name}`;
+}
+
 /** @throws {TypeError} if an option is invalid. */
-function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: string): void {
+function checkForm<Input>(form: Form<Input>, kind: Definition["kind"], key: string): void {
+  const { name, read, ttlMs } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
-  if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
-    throw refuse(
-      scheme === undefined
-        ? "uri is not a valid URI; use a URI such as config://app"
-        : "scheme is not a valid scheme; use lower case, such as repo",
-    );
+  if (kind === "provider" && !/^[a-z][a-z\d+.-]*:$/.test(key)) {
+    throw refuse("scheme is not a valid scheme; use lower case, such as repo");
+  }
+  if ((kind === "fixed" || kind === "template") && !/^[a-z][a-z\d+.-]*:\S+$/i.test(key)) {
+    throw refuse("uri is not a valid URI; use a URI such as config://app");
   }
   if (typeof name !== "string" || !name) throw refuse("it has no name; set name");
   if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
   }
+  checkProvided(form, kind, refuse);
 }
 
-/** Returns the kind and name of a provider, which differ from those of other providers of the same scheme. */
-function toProviderId(key: string, name: string): string {
-  return `resource ${JSON.stringify(key)} of ${quote(name)}`;
+function checkProvided<Input>(
+  { list, templates, suggest, uris }: Form<Input>,
+  kind: Definition["kind"],
+  refuse: (state: string) => TypeError,
+): void {
+  if (kind === "open" && !list && !templates && !uris?.length) {
+    throw refuse("it has neither scheme, list, templates nor uris, so it serves no URI; set at least one of them");
+  }
+  if (kind === "provider" && uris) throw refuse("it has both scheme and uris; remove one of them");
+  if (suggest && !templates) throw refuse("complete is for the variables of templates; set templates");
+  const odd = uris?.find((prefix) => !/^[a-z][a-z\d+.-]*:\S*$/i.test(prefix));
+  if (odd !== undefined) {
+    throw refuse(
+      `uris contains ${quote(odd)}, which is not the beginning of a URI; use a prefix such as file:///data/`,
+    );
+  }
 }
 
 function toConverter(variables: Schema, place: string): Definition["convert"] {
@@ -640,12 +749,23 @@ function toConverter(variables: Schema, place: string): Definition["convert"] {
 }
 
 function toMatcher(
+  kind: Definition["kind"],
   template: UriTemplate | undefined,
-  isTemplate: boolean,
-  takesUri: boolean,
+  { uris = [], [LISTED]: listed }: Pick<Form<never>, "uris" | typeof LISTED>,
 ): Pick<Definition, "kind" | "match" | "variables"> {
-  if (!template) return { kind: "fixed", match: (uri) => uri, variables: [] };
+  if (kind === "open") {
+    return { kind, match: (uri) => uris.some((prefix) => isBelow(prefix, uri)) ? uri : undefined, variables: [] };
+  }
+  if (!template) return { kind, match: (uri) => uri, variables: [] };
   const { match, variables } = template;
-  if (isTemplate) return { kind: "template", match: takesUri ? (uri) => match(uri) && uri : match, variables };
-  return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
+  if (kind === "provider") return { kind, match: (uri) => match(uri) && uri, variables: [] };
+  return { kind, match: listed ? (uri) => match(uri) && uri : match, variables };
 }
+
+/** Whether a URI has a prefix, and what follows the prefix does not leave its folder. */
+function isBelow(prefix: string, uri: string): boolean {
+  if (!uri.startsWith(prefix)) return false;
+  return uri.length === prefix.length || REST.match(uri.slice(prefix.length)) !== undefined;
+}
+
+const REST = /* @__PURE__ */ parseTemplate("{+rest}");

@@ -16,19 +16,18 @@ import {
   type BoundAllow,
   type Feature,
   isAllowed,
-  type Method,
   revealTo,
   type Runner,
+  type Serving,
   toDefinitions,
-  toMethod,
 } from "../visibility/feature.ts";
 import type { Allow } from "../call/context.ts";
-import { createList } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { type Callable, runChecked } from "./callable.ts";
+import { lazyOpenProviders } from "./completion.ts";
 import type { ToolPage } from "./provider.ts";
-import { listSources, type Source, type SourcePage } from "./source_list.ts";
+import { type Listing, listSources, type Source } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
@@ -43,10 +42,14 @@ export interface Definition extends Callable {
   /** Distinguishes a provider from other providers of its scheme. */
   readonly id?: string;
   readonly allow?: BoundAllow;
-  readonly kind: "fixed" | "template" | "provider";
+  /** `open` is a provider without a scheme. */
+  readonly kind: "fixed" | "template" | "provider" | "open";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
-  /** Returns the variables for a template, otherwise the URI. Returns `undefined` if the URI does not match. */
+  /**
+   * Returns the variables for a template, otherwise the URI. Returns `undefined` if the URI does not match. A provider
+   * without a scheme also serves URIs that do not match.
+   */
   readonly match: (uri: string) => unknown;
   /** Converts and checks the variables that `match` returned. */
   readonly convert?: (matched: unknown) => Promise<Checked>;
@@ -54,8 +57,10 @@ export interface Definition extends Callable {
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
-  /** Lists one page of about `size` resources. */
-  readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<SourcePage>;
+  readonly list?: Listing;
+  readonly templates?: Listing;
+  /** Prefixes of the URIs of a provider without a scheme. */
+  readonly uris?: readonly string[];
   /** Milliseconds after which a list of several sources goes without this one. */
   readonly listMs?: number;
 }
@@ -73,7 +78,7 @@ export const resources: Feature = {
     const fixed = pick("fixed");
     const templates = pick("template");
     const patterns = [...templates, ...pick("provider")];
-    const hooks = joinHooks(patterns);
+    const open = pick("open");
     const byUri = new Map(fixed.map((definition) => [definition.key, definition]));
     const byNormalUri = new Map(fixed.toReversed().map((definition) => [normalizeUri(definition.key), definition]));
 
@@ -94,6 +99,12 @@ export const resources: Feature = {
       return same.length === 1 ? [first] : same.map((definition) => toFound(definition, first.matched));
     }
 
+    /** Returns the providers without a scheme that serve a URI for a caller, in order. */
+    async function locateOpen(uri: string, call: Call): Promise<readonly Found[]> {
+      const { findOwners } = await lazyOpenProviders.load();
+      return (await findOwners(open, { uri, call, core })).map((definition) => toFound(definition, uri));
+    }
+
     const toRunner = (found: Found, uri: string): Runner => {
       const { ttlMs = core.ttlMs, scope, scopes, requires, layers } = found.definition;
       const cache = { ttlMs, scope };
@@ -109,6 +120,7 @@ export const resources: Feature = {
       const all = locateAll(uri);
       const refusal = () => McpError.resourceNotFound(uri);
       if (all.length > 1) return findShown(all, call, refusal);
+      if (!all.length && open.length) return findOpen(uri, call, refusal);
       const revealed = revealTo(call, all[0], { core, refusal });
       return revealed instanceof Promise ? revealed.then((found) => toRunner(found, uri)) : toRunner(revealed, uri);
     }
@@ -118,10 +130,27 @@ export const resources: Feature = {
       const shown: Found[] = [];
       for (const found of all) if (await isAllowed(found.allow, call, core)) shown.push(found);
       if (!shown.length) throw refusal();
-      const runners = shown.map((found) => toRunner(found, String(call.params.uri)));
+      return await chain(shown, call, all.some(({ allow, definition: { scopes } }) => allow || scopes));
+    }
+
+    /** Another caller may get the URI from another provider, or not at all, because each caller has its own lists. */
+    async function findOpen(uri: string, call: Call, refusal: () => McpError): Promise<Runner> {
+      const owners = await locateOpen(uri, call);
+      if (!owners.length) throw refusal();
+      return await chain(owners, call, true);
+    }
+
+    async function chain(all: readonly Found[], call: Call, isRestricted: boolean): Promise<Runner> {
+      const runners = all.map((found) => toRunner(found, String(call.params.uri)));
       const { chainRunners } = await lazyProviderChain.load();
-      const isRestricted = all.some(({ allow, definition: { scopes } }) => allow || scopes);
       return chainRunners(runners, { core, isRestricted });
+    }
+
+    /** Returns those that the caller may be notified about. */
+    function show(all: readonly Found[], call: Call): readonly Serving[] | Promise<readonly Serving[]> {
+      const shown = all.map((found) => isShown(found, call, core));
+      const pick = (shown: readonly boolean[]) => all.filter((_, at) => shown[at]).map(toServing);
+      return shown.every((each) => typeof each === "boolean") ? pick(shown) : Promise.all(shown).then(pick);
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
@@ -135,20 +164,26 @@ export const resources: Feature = {
     return {
       capabilities: { resources: { listChanged: core.can.listChanged, subscribe: core.can.subscribe } },
       methods: {
-        "resources/list": listResources(fixed, all, core),
-        "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), {
-          list: "resourceTemplates",
-        }),
+        "resources/list": listSources("resources", {
+          fixed,
+          sources: toSources(all, { list: "list", isTaken: ({ uri }) => locate(String(uri)) !== undefined }),
+        }, core),
+        "resources/templates/list": listSources("resourceTemplates", {
+          fixed: templates,
+          sources: toSources(all, {
+            list: "templates",
+            isTaken: ({ uriTemplate }) => templates.some(({ key }) => key === uriTemplate),
+          }),
+        }, core),
         "resources/read": { subject: "uri", asks: true, find },
       },
-      isVisible(uri, call) {
+      hasHooks: all.some(({ hooks }) => hooks),
+      servedTo(uri, call) {
         const all = locateAll(uri);
-        if (all.length < 2) return isShown(all[0], call, core);
-        return Promise.all(all.map((found) => isShown(found, call, core))).then((shown) => shown.includes(true));
-      },
-      hooksOf(uri) {
-        const [first, ...others] = locateAll(uri);
-        return others.length ? hooks.get(first.definition.key) : first?.definition.hooks;
+        if (all.length) return show(all, call);
+        if (!open.length) return [{}];
+        // The errors have been reported.
+        return locateOpen(uri, call).then((owners) => show(owners, call), () => []);
       },
     };
   },
@@ -158,24 +193,10 @@ export const resources: Feature = {
 const lazyProviderChain = /* @__PURE__ */ new LazyModule(() => import("./provider_chain.ts"));
 
 /** Whether a caller may be notified of changes of a resource. */
-function isShown(found: Found | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
-  const { allow, definition: { scopes } = {} } = found ?? {};
+function isShown({ allow, definition: { scopes } }: Found, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   // `isAllowed` reports the errors of `satisfies`.
   if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
   return isAllowed(allow, call, core);
-}
-
-/** Returns the hooks of all providers of a scheme as one object, by scheme. */
-function joinHooks(patterns: readonly Definition[]): ReadonlyMap<string, SubscriptionHooks> {
-  const all = Map.groupBy(patterns.filter(({ kind, hooks }) => kind === "provider" && hooks), ({ key }) => key);
-  return new Map([...all].map(([key, providers]) => {
-    const call = (name: keyof SubscriptionHooks): SubscriptionHooks["subscribe"] => async (uri, server) => {
-      const results = await Promise.allSettled(providers.map(async ({ hooks }) => await hooks?.[name]?.(uri, server)));
-      const failed = results.find((result) => result.status === "rejected");
-      if (failed) throw failed.reason;
-    };
-    return [key, { subscribe: call("subscribe"), unsubscribe: call("unsubscribe") }];
-  }));
 }
 
 interface Found {
@@ -191,12 +212,29 @@ function toFound(definition: Definition, matched: unknown): Found {
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-/** Lists fixed resources first, and then the resources of templates and providers. */
-function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
-  const sources = all.flatMap(({ key, id = key, allow, list, listMs, mapError }) => {
-    if (!list) return [];
-    const listPage: Source["list"] = (call, { cursor, size }) => list(call, undefined, cursor, size);
-    return { key: id, subject: key, allow, mapError, listMs, list: listPage };
+function toServing({ definition: { kind, key, hooks } }: Found): Serving {
+  return { hooks, owner: kind === "open" ? key : undefined };
+}
+
+interface SourceOptions {
+  readonly list: "list" | "templates";
+  /** Whether another handler serves the entry of a provider without a scheme. */
+  readonly isTaken: (entry: Readonly<Record<string, unknown>>) => boolean;
+}
+
+/** Returns the sources of a list: templates and providers, except for a list that the author has not written. */
+function toSources(all: readonly Definition[], { list: name, isTaken }: SourceOptions): readonly Source[] {
+  return all.flatMap(({ key, id = key, kind, allow, [name]: listing, listMs, mapError }) => {
+    if (!listing) return [];
+    const member = name === "list" ? "uri" : "uriTemplate";
+    const list: Source["list"] = async (call, { cursor, size, before }) => {
+      const page = await listing.page(call, undefined, cursor, size);
+      const items = await listing.check(call, page.items);
+      if (kind !== "open") return { ...page, items };
+      const listed = new Set(before.map((entry) => Object(entry)[member]));
+      const isNew = (entry: object) => !isTaken({ ...entry }) && !listed.has(Object(entry)[member]);
+      return { ...page, items: items.filter(isNew) };
+    };
+    return { key: id, subject: key, allow, mapError, listMs, list };
   });
-  return listSources("resources", { fixed, sources }, core);
 }

@@ -44,6 +44,14 @@ export interface Source {
   list(call: Call, range: SourceRange): Promise<SourcePage>;
 }
 
+/** The resources or templates that a function of the author lists for a caller. */
+export interface Listing {
+  /** Returns a page of about `size` entries, which are not checked. */
+  readonly page: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<SourcePage>;
+  /** Returns the entries as clients receive them, without entries that cannot be sent. */
+  readonly check: (call: Call, items: readonly unknown[]) => Promise<readonly object[]>;
+}
+
 export interface ListParts {
   readonly fixed: readonly Entry[];
   readonly sources: readonly Source[];

@@ -42,7 +42,7 @@ export class Topics {
 
   constructor({ core, server }: TopicHost, keys: ReadonlyMap<string, KeyParts>) {
     this.#core = core;
-    this.#subscribers = new Subscribers(core, server);
+    this.#subscribers = new Subscribers(core, () => server);
     this.#hooks = new Map([...keys].map(([key, parts]) => [key, this.#toHooks(key, parts)]));
   }
 

@@ -15,7 +15,7 @@ const create = (engine: Engine): ServerLives => new ServerLives(engine);
  *
  * @internal
  */
-export function createLife(parts: Pick<Life, "id" | "name" | "part" | "start" | "keys">): Life {
+export function createLife(parts: Pick<Life, "id" | "name" | "part" | "start" | "owner" | "keys">): Life {
   let origin: string | undefined;
   return {
     ...parts,

@@ -18,7 +18,12 @@ export type Change =
     /** Handlers that were enabled or disabled, each with `allow` before and after the change. */
     readonly toggled?: ReadonlyMap<string, Toggled>;
   }
-  | { readonly kind: "resource"; readonly uri: string }
+  | {
+    readonly kind: "resource";
+    readonly uri: string;
+    /** Key of the provider that announces the change, if it has no scheme. */
+    readonly owner?: string;
+  }
   | {
     readonly kind: "log";
     readonly level: LogLevel;
@@ -126,7 +131,11 @@ const BURST_MS = 10;
 const MAX_BURST = 1000;
 
 function toKey(change: Change): string {
-  return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
+  return change.kind === "list"
+    ? change.feature
+    : change.kind === "resource"
+    ? `uri ${change.uri}\n${change.owner}`
+    : "";
 }
 
 // A caller is notified if the caller may see a changed handler, or if one of the two changes selects the caller.

@@ -247,12 +247,22 @@ export interface Compiled {
   notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
   /** The keys in `subscriptions/listen` that the feature serves. */
   readonly listen?: ReadonlyMap<string, ListenKey>;
-  /** Returns whether a caller may be notified of changes to a resource. Returns `true` for an unknown resource. */
-  isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
-  /** Returns the hooks of the provider that serves a URI. Returns `undefined` if there are no hooks. */
-  hooksOf?(uri: string): SubscriptionHooks | undefined;
+  /**
+   * Returns the handlers that serve a URI for a caller. The caller may be notified of changes if there is a handler. An
+   * unknown resource has one, without hooks.
+   */
+  servedTo?(uri: string, call: Call): readonly Serving[] | Promise<readonly Serving[]>;
+  /** Whether a handler has hooks. */
+  readonly hasHooks?: boolean;
   /** Whether providers find handlers that are not registered. */
   readonly hasProviders?: boolean;
+}
+
+/** A handler that serves a URI. */
+export interface Serving {
+  readonly hooks?: SubscriptionHooks;
+  /** Key of a provider without a scheme. The changes that other providers announce do not count for this handler. */
+  readonly owner?: string;
 }
 
 /** The client and the connection from which a notification arrived. */

@@ -15,6 +15,7 @@ export interface SubscriptionHooks {
 /** The state of a URI that has subscribers, or whose hook is still running. */
 interface Entry {
   readonly hooks: SubscriptionHooks;
+  readonly owner?: string;
   count: number;
   /** Whether the most recently called hook is `subscribe`. */
   isOn: boolean;
@@ -24,22 +25,25 @@ interface Entry {
 
 export class Subscribers {
   readonly #core: Reporter;
-  readonly #server: ChangeNotifier;
+  readonly #toServer: (owner: string | undefined) => ChangeNotifier;
+  // Callers may get a URI from different providers, and a provider may be replaced while a URI has subscribers.
   // Bound: `connections.streams` and `streams.watchedUris`.
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new WeakMap<SubscriptionHooks, Map<string, Entry>>();
 
-  /** The hooks receive `server`, so that they can announce changes. */
-  constructor(core: Reporter, server: ChangeNotifier) {
+  /** The hooks receive what `toServer` returns for their owner, so that they can announce changes. */
+  constructor(core: Reporter, toServer: (owner: string | undefined) => ChangeNotifier) {
     this.#core = core;
-    this.#server = server;
+    this.#toServer = toServer;
   }
 
-  /** Returns a function that removes the subscriber, and that must be called only once. */
-  add(uri: string, hooks: SubscriptionHooks): () => void {
-    const known = this.#entries.get(uri);
-    // Create a new entry if the provider was replaced while the URI had subscribers.
-    const entry = known?.hooks === hooks ? known : { hooks, count: 0, isOn: false, isBusy: false };
-    this.#entries.set(uri, entry);
+  /**
+   * Returns a function that removes the subscriber, and that must be called only once. `owner` is the key of a provider
+   * without a scheme.
+   */
+  add(uri: string, hooks: SubscriptionHooks, owner?: string): () => void {
+    const entries = this.#entries.get(hooks) ?? new Map<string, Entry>();
+    const entry = entries.get(uri) ?? { hooks, owner, count: 0, isOn: false, isBusy: false };
+    this.#entries.set(hooks, entries.set(uri, entry));
     entry.count++;
     this.#runHooks(uri, entry);
     return () => {
@@ -55,14 +59,15 @@ export class Subscribers {
     entry.isBusy = true;
     while (entry.isOn !== entry.count > 0) {
       entry.isOn = !entry.isOn;
-      const { hooks } = entry;
+      const { hooks, owner } = entry;
       try {
-        await (entry.isOn ? hooks.subscribe?.(uri, this.#server) : hooks.unsubscribe?.(uri, this.#server));
+        const server = this.#toServer(owner);
+        await (entry.isOn ? hooks.subscribe?.(uri, server) : hooks.unsubscribe?.(uri, server));
       } catch (error) {
         this.#core.report(error, { subject: uri });
       }
     }
     entry.isBusy = false;
-    if (!entry.count && this.#entries.get(uri) === entry) this.#entries.delete(uri);
+    if (!entry.count) this.#entries.get(entry.hooks)?.delete(uri);
   }
 }

@@ -1,0 +1,190 @@
+/**
+ * Finds the resource provider that serves a URI which belongs to no scheme of a provider, by what the providers list for
+ * the caller. Loaded when a server with such providers gets a request for such a URI.
+ */
+import { deadline } from "../../core/kit/deadline.ts";
+import { quote } from "../../core/protocol/errors.ts";
+import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
+import { parseTemplate, type UriTemplate } from "../../core/protocol/uri_template.ts";
+import type { Call } from "../call/call.ts";
+import { type BoundAllow, isAllowed } from "../visibility/feature.ts";
+import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import { attempt } from "./attempt.ts";
+import { MAX_NAME } from "./listed_entry.ts";
+import type { Listing } from "./source_list.ts";
+
+export interface Asked {
+  /** A URI, or the text of a template. */
+  readonly uri: string;
+  readonly call: Call;
+  readonly core: FeatureParts;
+}
+
+interface Searched {
+  readonly key: string;
+  readonly allow?: BoundAllow;
+  readonly mapError?: MapError;
+  readonly listMs?: number;
+  readonly list?: Listing;
+  readonly templates?: Listing;
+}
+
+interface Owner extends Searched {
+  /** Returns `undefined` if the URI has no prefix of the provider. */
+  readonly match: (uri: string) => unknown;
+}
+
+/**
+ * Returns the provider that lists a URI for the caller, else the provider with a matching template, else all providers
+ * with a matching prefix. A provider whose list fails is passed over, and its error is thrown if no other provider serves
+ * the URI. Asks no provider if only one can serve the URI.
+ */
+export async function findOwners<P extends Owner>(open: readonly P[], asked: Asked): Promise<readonly P[]> {
+  const { uri } = asked;
+  const possible = open.filter(({ list, templates, match }) => list || templates || match(uri) !== undefined);
+  const providers = await findAllowed(possible, asked);
+  const near = providers.filter(({ match }) => match(uri) !== undefined);
+  if (near.length && providers.length === 1) return near;
+  const search = new Search(asked);
+  const owner = await search.find(providers, "list", (entry) => entry.uri === uri) ??
+    await search.find(providers, "templates", (entry) => readTemplate(entry).template?.match(uri) !== undefined);
+  if (owner) return [owner.provider];
+  if (!near.length) search.end();
+  return near;
+}
+
+/** Finds the first template with a text, else the first template that matches the text as a URI. */
+export async function findTemplate<P extends Searched>(
+  all: readonly P[],
+  asked: Asked,
+): Promise<{ readonly provider: P; readonly template: UriTemplate } | undefined> {
+  const { uri } = asked;
+  const providers = await findAllowed(all, asked, false);
+  const search = new Search(asked);
+  const found = await search.find(providers, "templates", (entry) => readTemplate(entry).text === uri) ??
+    await search.find(providers, "templates", (entry) => readTemplate(entry).template?.match(uri) !== undefined);
+  const template = found && readTemplate(found.entry).template;
+  if (found && template) return { provider: found.provider, template };
+  search.end();
+}
+
+/** `allow` decides about the URI, or about the provider as a whole. */
+async function findAllowed<P extends Searched>(
+  providers: readonly P[],
+  { uri, call, core }: Asked,
+  isOfUri = true,
+): Promise<readonly P[]> {
+  const decide = async ({ allow }: P) =>
+    await isAllowed(allow && ((call) => isOfUri ? allow(call, uri) : allow(call)), call, core);
+  const allowed = await Promise.all(providers.map(decide));
+  return providers.filter((_, at) => allowed[at]);
+}
+
+/** Maximum number of pages of a list, so that a list without an end does not occupy a call. */
+const MAX_PAGES = 1000;
+
+/** Searches the lists of providers for an entry, one provider and one page after the other. */
+class Search {
+  readonly #asked: Asked;
+  // Bound: two per provider.
+  readonly #failures: unknown[] = [];
+
+  constructor(asked: Asked) {
+    this.#asked = asked;
+  }
+
+  async find<P extends Searched>(
+    providers: readonly P[],
+    list: "list" | "templates",
+    test: (entry: Params) => boolean,
+  ): Promise<{ readonly provider: P; readonly entry: Params } | undefined> {
+    const { call, core } = this.#asked;
+    for (const provider of providers) {
+      const { key: subject, mapError, listMs = Infinity, [list]: listing } = provider;
+      const onTimeout = () => {
+        throw new DOMException(
+          `Cannot search the ${list} of ${quote(subject)}: it took longer than ${listMs} ms (listMs)`,
+          "TimeoutError",
+        );
+      };
+      if (!listing) continue;
+      try {
+        const entry = await attempt(
+          { core, call, subject, mapError },
+          () => deadline(this.#findIn(listing, test), { ms: listMs, clock: core.ticker, onTimeout }),
+        );
+        if (entry) return { provider, entry };
+      } catch (error) {
+        if (call.ended) throw error;
+        this.#failures.push(error);
+      }
+    }
+  }
+
+  /** Throws the first error of a list, if there is any, because the list may have had the entry. */
+  end(): void {
+    if (this.#failures.length) throw this.#failures[0];
+  }
+
+  async #findIn({ page }: Listing, test: (entry: Params) => boolean): Promise<Params | undefined> {
+    let cursor: string | undefined;
+    for (let count = 0; count < MAX_PAGES; count++) {
+      // An array has only one page here.
+      const { items, nextCursor } = await page(this.#asked.call, undefined, cursor, Infinity);
+      const isFound = (item: unknown): item is Params => isObject(item) && typeof item.name === "string" && test(item);
+      const found = items.find(isFound);
+      if (found || nextCursor === undefined) return found;
+      if (nextCursor === cursor) break;
+      cursor = nextCursor;
+    }
+    throw new TypeError(
+      `Cannot search a list: it has the same nextCursor twice, or more than ${MAX_PAGES} pages; omit nextCursor on the last page`,
+    );
+  }
+}
+
+interface Read {
+  readonly text: unknown;
+  /** `undefined` if no URI can match the template. */
+  readonly template?: UriTemplate;
+  readonly problem?: string;
+}
+
+/** Most providers list the same entries each time. */
+const known = new WeakMap<object, Read>();
+
+/** Reads the template of an entry. */
+export function readTemplate(entry: Params): Read {
+  const { uriTemplate: text } = entry;
+  const before = known.get(entry);
+  if (before && before.text === text) return before;
+  const read = { text, ...parse(text) };
+  known.set(entry, read);
+  return read;
+}
+
+function parse(text: unknown): Omit<Read, "text"> {
+  if (typeof text !== "string") return {};
+  if (text.length > MAX_NAME) return { problem: `it has more than ${MAX_NAME} characters` };
+  if (!/^[a-z][a-z\d+.-]*:/i.test(text)) return { problem: "it does not begin with a scheme" };
+  try {
+    return { template: parseTemplate(text) };
+  } catch (error) {
+    return { problem: String(Object(error).message) };
+  }
+}
+
+/** Returns the entries without those whose template cannot be served. Reports the first of these. */
+export function takeServed(
+  items: readonly unknown[],
+  place: string,
+  report: (error: Error) => void,
+): readonly unknown[] {
+  const odd = items.filter((item) => isObject(item) && readTemplate(item).problem !== undefined);
+  const [first] = odd;
+  if (!isObject(first)) return items;
+  const more = odd.length > 1 ? `; other templates that cannot be served: ${odd.length - 1}` : "";
+  const { text, problem } = readTemplate(first);
+  report(new TypeError(`Cannot list template ${quote(text)} of ${place}: ${problem}${more}`));
+  return items.filter((item) => !odd.includes(item));
+}

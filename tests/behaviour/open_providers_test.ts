@@ -331,6 +331,46 @@ behaviour("a provider that leaves or comes changes who serves a URI", async (con
   assertEquals((await client.listResources()).map(({ uri }) => uri).includes("late://1"), true);
 }, { perInstance: "handlers" });
 
+behaviour("a provider that serves a URI later gets the URI's subscribers", async (connect) => {
+  const hooked: string[] = [];
+  const listed: string[] = [];
+  const watch = (name: string, uris: readonly string[]) =>
+    provide(name, {
+      list: () => ({ resources: uris.map(entry) }),
+      subscribe: (uri) => void hooked.push(`${name} + ${uri}`),
+      unsubscribe: (uri) => void hooked.push(`${name} - ${uri}`),
+    });
+  const [first, last] = [watch("first", ["note://1"]), watch("last", listed)];
+  const { client, server } = await connect({ handlers: [first, watch("second", ["note://1"]), fenced] });
+  const uris = ["note://1", "note://2", "scheme://1", "fence://1"];
+  const subscription = await client.subscribe({ resourceSubscriptions: uris });
+  const settle = async (expected: readonly string[]) => {
+    await until(() => hooked.length >= expected.length, "the hooks were called");
+    await fence(server, subscription);
+    assertEquals(hooked.splice(0).sort(), expected);
+  };
+  await settle(["first + note://1"]);
+  server.handlers.remove(first);
+  await settle(["first - note://1", "second + note://1"]);
+  server.handlers.add(last);
+  await settle([]);
+  listed.push("note://2");
+  server.listChanged("resources");
+  await settle(["last + note://2"]);
+  server.handlers.add(resourceProvider({
+    scheme: "scheme",
+    name: "scheme",
+    read: () => "",
+    subscribe: (uri) => void hooked.push(`scheme + ${uri}`),
+  }));
+  await settle(["scheme + scheme://1"]);
+  server.handlers.disable(last);
+  await settle(["last - note://2"]);
+  await subscription.close();
+  await until(() => hooked.length, "the subscription has ended");
+  assertEquals(hooked, ["second - note://1"]);
+}, { perInstance: "hooks" });
+
 behaviour("allow, scopes, use, tags, services and mapError of a provider without a scheme apply", async (connect) => {
   const ran: string[] = [];
   const db = service("db", () => ({ uri: "db://1" }));

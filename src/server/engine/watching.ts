@@ -5,9 +5,9 @@ import type { Call } from "../call/call.ts";
 import type { ChangeNotifier } from "../call/context.ts";
 import { type Change, checkUri, type Toggled } from "../visibility/changes.ts";
 import type { Engine } from "./era.ts";
-import { isAllowed, type Serving } from "../visibility/feature.ts";
+import { isAllowed } from "../visibility/feature.ts";
 import type { Bounds } from "../capacity/limits.ts";
-import { Subscribers } from "../visibility/subscribers.ts";
+import { type Serving, Subscribers } from "../visibility/subscribers.ts";
 
 /** Tests whether the number and the lengths of the URIs are within the limits for one subscription. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Bounds): boolean {
@@ -22,7 +22,7 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
     const { uri, owner: from } = change;
     const serving = registry.compiled("resources")?.servedTo?.(uri, call) ?? [{}];
     const isOwned = (serving: readonly Serving[]) => serving.some(({ owner }) => from === undefined || owner === from);
-    return serving instanceof Promise ? serving.then(isOwned) : isOwned(serving);
+    return serving instanceof Promise ? serving.then(isOwned, () => false) : isOwned(serving);
   }
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
@@ -36,27 +36,20 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
 }
 
 /**
- * Counts a subscriber to a URI, if the caller may see the resource, so that the provider's hooks are called. Returns a
- * function that ends the subscription. The function may be called more than once.
+ * Counts a subscriber to a URI, if the caller may see the resource, so that the provider's hooks are called. Counts again
+ * after changes of the list of resources, because another provider may serve the URI then. Returns a function that ends
+ * the subscription. The function may be called more than once.
  */
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
-  const { core, registry, scheduler } = engine;
-  const resources = registry.compiled("resources");
-  if (!resources?.hasHooks || !scheduler.isOpen) return () => {};
+  const { changes, core, registry, scheduler } = engine;
+  if (!scheduler.isOpen) return () => {};
+  const toServer = (owner: string | undefined) => toNotifier(engine, owner);
   // Each endpoint has its own counts.
-  const all = core.state.slot(engine, () => new Subscribers(core, (owner) => toNotifier(engine, owner)));
-  let isOver = false;
-  const removes: (() => void)[] = [];
-  const add = (serving: readonly Serving[]) => {
-    if (!isOver) { for (const { hooks, owner } of serving) if (hooks) removes.push(all.add(uri, hooks, owner)); }
-  };
-  const serving = resources.servedTo?.(uri, call) ?? [];
-  if (serving instanceof Promise) serving.then(add);
-  else add(serving);
-  return () => {
-    isOver = true;
-    for (const remove of removes.splice(0)) remove();
-  };
+  const all = core.state.slot(engine, () => new Subscribers(core, toServer, changes));
+  return all.watch(uri, () => {
+    const resources = registry.compiled("resources");
+    return resources?.hasHooks ? resources.servedTo?.(uri, call) ?? [] : [];
+  });
 }
 
 /**

@@ -100,10 +100,13 @@ class Search {
   ): Promise<{ readonly provider: P; readonly entry: Params } | undefined> {
     const { call, core } = this.#asked;
     for (const provider of providers) {
-      const { key: subject, mapError, listMs = Infinity, [list]: listing } = provider;
+      const { key: subject, mapError, listMs, [list]: listing } = provider;
+      // Without a limit, a notification would wait forever, because only calls have a timeout.
+      const ms = listMs ?? core.limits.calls.timeoutMs;
+      const option = listMs === undefined ? "calls.timeoutMs" : "listMs";
       const onTimeout = () => {
         throw new DOMException(
-          `Cannot search the ${list} of ${quote(subject)}: it took longer than ${listMs} ms (listMs)`,
+          `Cannot search the ${list} of ${quote(subject)}: it took longer than ${ms} ms (${option})`,
           "TimeoutError",
         );
       };
@@ -111,7 +114,7 @@ class Search {
       try {
         const entry = await attempt(
           { core, call, subject, mapError },
-          () => deadline(this.#findIn(listing, test), { ms: listMs, clock: core.ticker, onTimeout }),
+          () => deadline(this.#findIn(listing, test), { ms, clock: core.ticker, onTimeout }),
         );
         if (entry) return { provider, entry };
       } catch (error) {

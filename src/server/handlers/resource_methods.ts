@@ -18,11 +18,10 @@ import {
   isAllowed,
   revealTo,
   type Runner,
-  type Serving,
   toDefinitions,
 } from "../visibility/feature.ts";
 import type { Allow } from "../call/context.ts";
-import type { SubscriptionHooks } from "../visibility/subscribers.ts";
+import type { Serving, SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { type Callable, runChecked } from "./callable.ts";
 import { lazyOpenProviders } from "./completion.ts";
@@ -182,8 +181,7 @@ export const resources: Feature = {
         const all = locateAll(uri);
         if (all.length) return show(all, call);
         if (!open.length) return [{}];
-        // The errors have been reported.
-        return locateOpen(uri, call).then((owners) => show(owners, call), () => []);
+        return locateOpen(uri, call).then((owners) => show(owners, call));
       },
     };
   },

@@ -12,7 +12,7 @@ import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
 import { type ABOUT, type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
 import type { Filter, HandlerGuards } from "./guards.ts";
-import type { SubscriptionHooks } from "./subscribers.ts";
+import type { Serving } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
 /** A tool, a resource or a prompt, created by a factory such as `tool()`. */
@@ -249,20 +249,13 @@ export interface Compiled {
   readonly listen?: ReadonlyMap<string, ListenKey>;
   /**
    * Returns the handlers that serve a URI for a caller. The caller may be notified of changes if there is a handler. An
-   * unknown resource has one, without hooks.
+   * unknown resource has one, without hooks. Rejects if the list of a provider fails, after reporting the error.
    */
   servedTo?(uri: string, call: Call): readonly Serving[] | Promise<readonly Serving[]>;
   /** Whether a handler has hooks. */
   readonly hasHooks?: boolean;
   /** Whether providers find handlers that are not registered. */
   readonly hasProviders?: boolean;
-}
-
-/** A handler that serves a URI. */
-export interface Serving {
-  readonly hooks?: SubscriptionHooks;
-  /** Key of a provider without a scheme. The changes that other providers announce do not count for this handler. */
-  readonly owner?: string;
 }
 
 /** The client and the connection from which a notification arrived. */

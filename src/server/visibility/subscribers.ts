@@ -4,6 +4,7 @@
  */
 import type { ChangeNotifier } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
+import type { Change, Changes } from "./changes.ts";
 
 export interface SubscriptionHooks {
   /** Called when a URI gets its first subscriber. */
@@ -11,6 +12,15 @@ export interface SubscriptionHooks {
   /** Called when the last subscription to a URI has ended. */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
 }
+
+/** A handler that serves a URI. */
+export interface Serving {
+  readonly hooks?: SubscriptionHooks;
+  /** Key of a provider without a scheme. The changes that other providers announce do not count for this handler. */
+  readonly owner?: string;
+}
+
+type FindServing = () => readonly Serving[] | Promise<readonly Serving[]>;
 
 /** The state of a URI that has subscribers, or whose hook is still running. */
 interface Entry {
@@ -30,10 +40,52 @@ export class Subscribers {
   // Bound: `connections.streams` and `streams.watchedUris`.
   readonly #entries = new WeakMap<SubscriptionHooks, Map<string, Entry>>();
 
+  readonly #changes?: Pick<Changes, "listeners">;
+  // Bound: `connections.streams` and `streams.watchedUris`.
+  readonly #watched = new Set<Watched>();
+  readonly #onChange = (change: Change): void => {
+    if (change.kind === "list" && change.feature === "resources") void this.#countAgain();
+  };
+  #isCounting = false;
+  #isOutdated = false;
+
   /** The hooks receive what `toServer` returns for their owner, so that they can announce changes. */
-  constructor(core: Reporter, toServer: (owner: string | undefined) => ChangeNotifier) {
+  constructor(
+    core: Reporter,
+    toServer: (owner: string | undefined) => ChangeNotifier,
+    changes?: Pick<Changes, "listeners">,
+  ) {
     this.#core = core;
     this.#toServer = toServer;
+    this.#changes = changes;
+  }
+
+  /**
+   * Counts a subscriber of the handlers that `find` returns, now and after each change of the list of resources. Returns
+   * a function that removes the subscriber, and that may be called more than once.
+   */
+  watch(uri: string, find: FindServing): () => void {
+    const watched = new Watched(find, ({ hooks, owner }) => hooks && this.add(uri, hooks, owner));
+    if (!this.#watched.size) this.#changes?.listeners.add(this.#onChange);
+    this.#watched.add(watched);
+    void watched.count();
+    return () => {
+      watched.end();
+      this.#watched.delete(watched);
+      if (!this.#watched.size) this.#changes?.listeners.delete(this.#onChange);
+    };
+  }
+
+  /** Counts one subscriber after the other, because `find` may call functions of providers. */
+  async #countAgain(): Promise<void> {
+    this.#isOutdated = true;
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    while (this.#isOutdated) {
+      this.#isOutdated = false;
+      for (const watched of [...this.#watched]) await watched.count();
+    }
+    this.#isCounting = false;
   }
 
   /**
@@ -69,5 +121,43 @@ export class Subscribers {
     }
     entry.isBusy = false;
     if (!entry.count) this.#entries.get(entry.hooks)?.delete(uri);
+  }
+}
+
+/** A subscriber to a URI. */
+class Watched {
+  readonly #find: FindServing;
+  readonly #add: (serving: Serving) => (() => void) | undefined;
+  // Bound: the number of providers.
+  #counted: ReadonlyMap<SubscriptionHooks | undefined, (() => void) | undefined> = new Map();
+  /** Number of the latest count, whose result applies. */
+  #latest = 0;
+  #isOver = false;
+
+  constructor(find: FindServing, add: (serving: Serving) => (() => void) | undefined) {
+    this.#find = find;
+    this.#add = add;
+  }
+
+  /** Returns a promise only if `find` does, so that a subscriber of most handlers is counted at once. */
+  count(): Promise<void> | undefined {
+    if (this.#isOver) return;
+    const number = ++this.#latest;
+    const serving = this.#find();
+    if (!(serving instanceof Promise)) return this.#apply(serving);
+    // If the list of a provider fails, nothing is known.
+    return serving.then((serving) => number === this.#latest ? this.#apply(serving) : undefined, () => {});
+  }
+
+  end(): void {
+    this.#apply([]);
+    this.#isOver = true;
+  }
+
+  #apply(serving: readonly Serving[]): undefined {
+    if (this.#isOver) return;
+    const before = this.#counted;
+    this.#counted = new Map(serving.map((each) => [each.hooks, before.get(each.hooks) ?? this.#add(each)]));
+    for (const [hooks, remove] of before) if (!this.#counted.has(hooks)) remove?.();
   }
 }

@@ -18,6 +18,7 @@ import {
 import type { ServerHandle } from "../../src/extensions/extension.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { asTools } from "../../src/ready/as_tools.ts";
+import { transform } from "../../src/server/handlers/transform.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, fence, fenced, textOf, until, withoutFences } from "../support/behaviour.ts";
@@ -475,6 +476,7 @@ behaviour("what a provider reads from another server is sent as it came", async 
       provide("foreign", {
         uris: ["foreign://"],
         mimeType: "text/html",
+        cacheScope: "public",
         read: (uri) =>
           uri === "foreign://text" ? "text" : { contents: [{ uri, text: "bare" }], _meta: { "example.com/a": 1 } },
       }),
@@ -487,8 +489,10 @@ behaviour("what a provider reads from another server is sent as it came", async 
   ]);
   assertEquals(await read(client, "up://2"), "2");
   assertEquals((await client.callTool("inner")).isError, undefined);
-  const { contents, _meta } = await client.readResource("foreign://1");
+  const { contents, _meta, cacheScope = "private" } = await client.readResource("foreign://1");
   assertEquals([contents, Object(_meta)["example.com/a"]], [[{ uri: "foreign://1", text: "bare" }], 1]);
+  // Another caller may get the URI from another provider.
+  assertEquals(cacheScope, "private");
   assertEquals((await client.readResource("foreign://text")).contents, [
     { uri: "foreign://text", mimeType: "text/html", text: "text" },
   ]);
@@ -543,6 +547,7 @@ Deno.test("an unusable provider without a scheme is refused, and the error names
     assertThrows(() => provide("a", options), TypeError, sentence(...parts));
   }
   assertThrows(() => asTools(provide("a", { list })), TypeError, sentence("asTools()"));
+  assertThrows(() => transform(provide("a", { list }), { title: "A" }), TypeError, sentence('"a"', "provider"));
   assertThrows(
     () => createServer({ name: "two", version: "1.0.0", handlers: [provide("a", { list }), provide("a", { list })] }),
     TypeError,

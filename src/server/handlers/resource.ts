@@ -98,7 +98,10 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly requires?: readonly Requirement[];
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
-  /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
+  /**
+   * Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow`, or of a provider without
+   * a scheme, is always private.
+   */
   readonly cacheScope?: "public" | "private";
   /**
    * Called when a URI of the resource, template or provider gets its first subscriber. Start watching the resource here,
@@ -673,7 +676,8 @@ function define<Input>(options: Form<Input>, kind: Definition["kind"]): Defined 
     layers,
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
-    scope: allow ? "private" : cacheScope,
+    // Another caller may get the URI from another provider.
+    scope: allow || kind === "open" ? "private" : cacheScope,
     wire: showToLayers(
       layers,
       wireOnce(() => ({
@@ -706,7 +710,7 @@ function toOpenKey(name: string): string {
 
 /** @throws {TypeError} if an option is invalid. */
 function checkForm<Input>(form: Form<Input>, kind: Definition["kind"], key: string): void {
-  const { name, read, ttlMs } = form;
+  const { name, read, ttlMs, list, templates, suggest, uris = [] } = form;
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (kind === "provider" && !/^[a-z][a-z\d+.-]*:$/.test(key)) {
     throw refuse("scheme is not a valid scheme; use lower case, such as repo");
@@ -719,24 +723,14 @@ function checkForm<Input>(form: Form<Input>, kind: Definition["kind"], key: stri
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
   }
-  checkProvided(form, kind, refuse);
-}
-
-function checkProvided<Input>(
-  { list, templates, suggest, uris }: Form<Input>,
-  kind: Definition["kind"],
-  refuse: (state: string) => TypeError,
-): void {
-  if (kind === "open" && !list && !templates && !uris?.length) {
+  if (kind === "open" && !list && !templates && !uris.length) {
     throw refuse("it has neither scheme, list, templates nor uris, so it serves no URI; set at least one of them");
   }
-  if (kind === "provider" && uris) throw refuse("it has both scheme and uris; remove one of them");
+  if (kind === "provider" && uris.length) throw refuse("it has both scheme and uris; remove one of them");
   if (suggest && !templates) throw refuse("complete is for the variables of templates; set templates");
-  const odd = uris?.find((prefix) => !/^[a-z][a-z\d+.-]*:\S*$/i.test(prefix));
+  const odd = uris.find((prefix) => !/^[a-z][a-z\d+.-]*:\S*$/i.test(prefix));
   if (odd !== undefined) {
-    throw refuse(
-      `uris contains ${quote(odd)}, which is not the beginning of a URI; use a prefix such as file:///data/`,
-    );
+    throw refuse(`uris contains ${quote(odd)}, which is not the beginning of a URI; use a prefix such as file:///data/`);
   }
 }
 

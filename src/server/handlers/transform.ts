@@ -198,7 +198,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
   const skipped = feature === "skipped" ? definition as Skipped : undefined;
   const kind = skipped ? skipped.kind.replace(/ .*|$/, "s") : feature;
   const isResource = kind === "resources";
-  const isProvider = !!internals?.provide || isResource && /^[^:]*:$/.test(internals?.key ?? "");
+  const isProvider = !!internals?.provide || isResource && /^provider |^[^:]*:$/.test(internals?.key ?? "");
   if (!remake || isProvider || !["tools", "prompts", "resources"].includes(kind)) {
     const remedy = isProvider
       ? "it is a provider; transform what its functions return"

@@ -20,8 +20,6 @@ export interface Serving {
   readonly owner?: string;
 }
 
-type FindServing = () => readonly Serving[] | Promise<readonly Serving[]>;
-
 /** The state of a URI that has subscribers, or whose hook is still running. */
 interface Entry {
   readonly hooks: SubscriptionHooks;
@@ -42,7 +40,7 @@ export class Subscribers {
 
   readonly #changes?: Pick<Changes, "listeners">;
   // Bound: `connections.streams` and `streams.watchedUris`.
-  readonly #watched = new Set<Watched>();
+  readonly #counts = new Set<() => unknown>();
   readonly #onChange = (change: Change): void => {
     if (change.kind === "list" && change.feature === "resources") void this.#countAgain();
   };
@@ -64,15 +62,33 @@ export class Subscribers {
    * Counts a subscriber of the handlers that `find` returns, now and after each change of the list of resources. Returns
    * a function that removes the subscriber, and that may be called more than once.
    */
-  watch(uri: string, find: FindServing): () => void {
-    const watched = new Watched(find, ({ hooks, owner }) => hooks && this.add(uri, hooks, owner));
-    if (!this.#watched.size) this.#changes?.listeners.add(this.#onChange);
-    this.#watched.add(watched);
-    void watched.count();
+  watch(uri: string, find: () => readonly Serving[] | Promise<readonly Serving[]>): () => void {
+    // Bound: the number of providers.
+    let counted = new Map<SubscriptionHooks, () => void>();
+    let latest = 0;
+    const apply = (serving: readonly Serving[]) => {
+      const before = counted;
+      counted = new Map();
+      for (const { hooks, owner } of serving) {
+        if (hooks) counted.set(hooks, before.get(hooks) ?? this.add(uri, hooks, owner));
+      }
+      for (const [hooks, remove] of before) if (!counted.has(hooks)) remove();
+    };
+    const count = () => {
+      const number = ++latest;
+      const serving = find();
+      if (!(serving instanceof Promise)) return apply(serving);
+      // If the list of a provider fails, nothing is known.
+      return serving.then((serving) => number === latest && apply(serving), () => {});
+    };
+    if (!this.#counts.size) this.#changes?.listeners.add(this.#onChange);
+    this.#counts.add(count);
+    void count();
     return () => {
-      watched.end();
-      this.#watched.delete(watched);
-      if (!this.#watched.size) this.#changes?.listeners.delete(this.#onChange);
+      latest++;
+      apply([]);
+      this.#counts.delete(count);
+      if (!this.#counts.size) this.#changes?.listeners.delete(this.#onChange);
     };
   }
 
@@ -83,7 +99,8 @@ export class Subscribers {
     this.#isCounting = true;
     while (this.#isOutdated) {
       this.#isOutdated = false;
-      for (const watched of [...this.#watched]) await watched.count();
+      // A subscription may end meanwhile.
+      for (const count of [...this.#counts]) if (this.#counts.has(count)) await count();
     }
     this.#isCounting = false;
   }
@@ -121,43 +138,5 @@ export class Subscribers {
     }
     entry.isBusy = false;
     if (!entry.count) this.#entries.get(entry.hooks)?.delete(uri);
-  }
-}
-
-/** A subscriber to a URI. */
-class Watched {
-  readonly #find: FindServing;
-  readonly #add: (serving: Serving) => (() => void) | undefined;
-  // Bound: the number of providers.
-  #counted: ReadonlyMap<SubscriptionHooks | undefined, (() => void) | undefined> = new Map();
-  /** Number of the latest count, whose result applies. */
-  #latest = 0;
-  #isOver = false;
-
-  constructor(find: FindServing, add: (serving: Serving) => (() => void) | undefined) {
-    this.#find = find;
-    this.#add = add;
-  }
-
-  /** Returns a promise only if `find` does, so that a subscriber of most handlers is counted at once. */
-  count(): Promise<void> | undefined {
-    if (this.#isOver) return;
-    const number = ++this.#latest;
-    const serving = this.#find();
-    if (!(serving instanceof Promise)) return this.#apply(serving);
-    // If the list of a provider fails, nothing is known.
-    return serving.then((serving) => number === this.#latest ? this.#apply(serving) : undefined, () => {});
-  }
-
-  end(): void {
-    this.#apply([]);
-    this.#isOver = true;
-  }
-
-  #apply(serving: readonly Serving[]): undefined {
-    if (this.#isOver) return;
-    const before = this.#counted;
-    this.#counted = new Map(serving.map((each) => [each.hooks, before.get(each.hooks) ?? this.#add(each)]));
-    for (const [hooks, remove] of before) if (!this.#counted.has(hooks)) remove?.();
   }
 }

@@ -73,8 +73,8 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   },
   'make resource provider "x"': {
     make: (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
-    lists: ["requires", "use", "tags", "scopes"],
-    functions: [...HANDLER.functions, "list", "subscribe", "unsubscribe"],
+    lists: ["requires", "use", "tags", "scopes", "uris"],
+    functions: [...HANDLER.functions, "list", "templates", "complete", "subscribe", "unsubscribe"],
   },
   'make group "g"': { make: (wrong) => group("g", [], wrong), lists: ["use", "tags"], functions: ["allow"] },
   'make service "s"': { make: (wrong) => service("s", run, wrong), lists: [], functions: ["dispose"] },

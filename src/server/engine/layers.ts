@@ -28,7 +28,10 @@ export interface HandlerInfo {
    * extension.
    */
   readonly kind: "tool" | "prompt" | "resource" | "completion" | "method" | "server";
-  /** Name of a tool, prompt, method or server. URI of a resource, URI template, or scheme with a colon. */
+  /**
+   * Name of a tool, prompt, method or server. URI of a resource, URI template, scheme with a colon, or `provider` and the
+   * name of a provider without a scheme.
+   */
   readonly name: string;
   /** Kind and name, such as `tool "pay"`, unique in the server, for messages and as a key per handler. */
   readonly key: string;

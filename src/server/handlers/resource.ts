@@ -730,7 +730,9 @@ function checkForm<Input>(form: Form<Input>, kind: Definition["kind"], key: stri
   if (suggest && !templates) throw refuse("complete is for the variables of templates; set templates");
   const odd = uris.find((prefix) => !/^[a-z][a-z\d+.-]*:\S*$/i.test(prefix));
   if (odd !== undefined) {
-    throw refuse(`uris contains ${quote(odd)}, which is not the beginning of a URI; use a prefix such as file:///data/`);
+    throw refuse(
+      `uris contains ${quote(odd)}, which is not the beginning of a URI; use a prefix such as file:///data/`,
+    );
   }
 }
 

@@ -171,7 +171,7 @@ behaviour("the client gets the upstream server's state only in sealed form", asy
   const params = {
     name: "forwards",
     arguments: {},
-    inputResponses: { 'forward "k": q': { action: "accept", content: { value: "x" } } },
+    inputResponses: { q: { action: "accept", content: { value: "x" } } },
     requestState: result.requestState,
   };
   assertEquals(textOf(await client.request("tools/call", params) as typeof result), "done");

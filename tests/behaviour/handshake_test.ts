@@ -47,7 +47,7 @@ behaviour("each result names its server, and only the first result contains the 
     ["resources/templates/list", {}],
     ["tools/call", { name: "noop" }],
     ["tools/call", { name: "tagged" }],
-    ["tools/call", { name: "own" }, { name: "other", version: "2" }],
+    ["tools/call", { name: "own" }],
     ["tools/call", { name: "ask" }],
     ["prompts/get", { name: "p" }],
     ["resources/read", { uri: "x://1" }],

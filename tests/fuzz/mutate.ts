@@ -36,11 +36,11 @@ const subjects: readonly Subject[] = [
   { path: "src/server/transports/http/cors.ts", tests: ["hostile/http_origin_test.ts"] },
   {
     path: "src/server/transports/http/fetch.ts",
-    tests: ["transports/access_test.ts", "transports/http_test.ts", "hostile/http_origin_test.ts"],
+    tests: ["transports/access_test.ts", "hostile/http_headers_test.ts", "hostile/http_origin_test.ts"],
   },
   {
     path: "src/server/transports/http/request_body.ts",
-    tests: ["transports/http_test.ts", "transports/sse_2024_test.ts", "hostile/life_limits_test.ts"],
+    tests: ["hostile/http_headers_test.ts", "transports/sse_2024_test.ts", "hostile/life_limits_test.ts"],
   },
   { path: "src/core/protocol/message_parser.ts", tests: ["transports/http_test.ts", "hostile/http_framing_test.ts"] },
   {

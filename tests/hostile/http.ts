@@ -34,7 +34,7 @@ export interface RawRequest {
 /** How the runtime refuses a request before the server receives it: with a status, or by closing the connection. */
 type Dropped = number | "closed";
 
-/** A request and its expected result. */
+/** A request and its expected result. If the request needs no socket, it is also passed to `fetch` directly. */
 export interface Case extends RawRequest {
   /** Name of the test step. */
   readonly name: string;
@@ -219,10 +219,14 @@ export async function startFixture({ version, server: more, create = createServe
     try {
       const text = typeof raw === "function" ? raw(port) : raw;
       await connection.write(text === undefined ? toBytes(port, good, each) : latin1(text));
-      const answer = await connection.read({ isHead: each.method === "HEAD" });
-      judge(each, answer);
+      judge(each, await connection.read({ isHead: each.method === "HEAD" }));
     } finally {
       connection.close();
+    }
+    const request = toRequest(good, each);
+    if (request) {
+      const { status, headers, body } = await server.fetch(request, { remoteAddr: { hostname: "127.0.0.1" } });
+      judge(each, { status, headers, body: await new Response(body).text() });
     }
     if (!runs && each.dropped?.[runtime] !== 200) assertEquals(ran, [], `${name}: a tool ran`);
     ran.length = 0;
@@ -312,6 +316,24 @@ export function toBytes(port: number, good: Required<RawRequest>, request: RawRe
   all.set(first);
   all.set(bytes, first.length);
   return all;
+}
+
+/** Headers that a runtime reads itself. */
+const FRAMING = ["host", "content-length", "transfer-encoding"];
+
+/** Returns the request of a case, or `undefined` if only a socket can send it. */
+function toRequest(good: Required<RawRequest>, each: Case): Request | undefined {
+  const { method = "POST", headers = {}, body = good.body } = each;
+  const all = Object.entries({ ...good.headers, ...headers });
+  const lines = all.filter((line): line is [string, string] => typeof line[1] === "string");
+  const isPlain = all.every(([, value]) => !Array.isArray(value)) && !FRAMING.some((name) => name in headers);
+  if (!isPlain || each.raw || each.target || each.dropped || !/^(POST|PUT|PATCH|GET|DELETE|OPTIONS)$/.test(method)) {
+    return;
+  }
+  // The body is sent as bytes, because a string would set its own Content-Type.
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : Uint8Array.from(body);
+  const hasBody = method.startsWith("P") || each.body !== undefined;
+  return new Request("http://localhost/mcp", { method, headers: lines, body: hasBody ? bytes : undefined });
 }
 
 /** Encodes text with one byte per character. */

@@ -16,6 +16,7 @@ import {
 
 const mismatch = { status: 400, code: -32020, id: 1 };
 const invalid = { status: 400, code: -32602, id: 1 };
+const unsupported = { status: 400, code: -32022, id: 1 };
 const version = META + "protocolVersion";
 const utf8 = (text: string) => new TextEncoder().encode(text);
 const encoded = (text: string) => `=?base64?${utf8(text).toBase64()}?=`;
@@ -84,12 +85,7 @@ cases("headers must match the method and name in the body", {}, () => [
     headers: { "mcp-name": encoded("\u00ff\u00fe?>").replaceAll("+", "-").replaceAll("/", "_") },
     ...mismatch,
   },
-  {
-    name: "a name that needs encoding",
-    ...greeting,
-    headers: greeting.headers(encoded("gr\u00fcezi")),
-    status: 200,
-  },
+  { name: "a name that needs encoding", ...greeting, headers: greeting.headers(encoded("gr\u00fcezi")), status: 200 },
   { name: "the same name as raw Latin-1", ...greeting, headers: greeting.headers("gr\xfcezi"), ...mismatch },
   { name: "the same name as raw UTF-8", ...greeting, headers: greeting.headers("gr\xc3\xbcezi"), ...mismatch },
   {
@@ -138,6 +134,7 @@ cases("parameters repeated in headers must match the arguments", {}, () => {
   });
   return [
     { name: "a parameter repeated", ...call({ region: "eu" }, { "mcp-param-region": "eu" }), status: 200 },
+    { name: "a header name in capitals", ...call({ region: "eu" }, { "Mcp-Param-REGION": "eu" }), status: 200 },
     {
       name: "a parameter encoded",
       ...call({ region: "e\u00fc" }, { "mcp-param-region": encoded("e\u00fc") }),
@@ -153,12 +150,12 @@ cases("parameters repeated in headers must match the arguments", {}, () => {
     { name: "a parameter twice", ...call({ region: "eu" }, { "mcp-param-region": ["eu", "eu"] }), ...mismatch },
     { name: "a header without its parameter", ...call({}, { "mcp-param-region": "eu" }), ...mismatch },
     { name: "a header for null", ...call({ region: null }, { "mcp-param-region": "null" }), ...mismatch },
-    {
-      name: "an empty string is a parameter",
-      ...call({ region: "" }, { "mcp-param-region": "" }),
+    { name: "an empty string is a parameter", ...call({ region: "" }, { "mcp-param-region": "" }), status: 200 },
+    ...["4.2e1", "42.0"].map((count) => ({
+      name: `the number 42 written as ${count}`,
+      ...call({ count: 42 }, { "mcp-param-count": count }),
       status: 200,
-    },
-    { name: "a number written differently", ...call({ count: 42 }, { "mcp-param-count": "4.2e1" }), status: 200 },
+    })),
     ...["43", "", " ", "0x2a", "0b101010", "NaN", "4 2", "Infinity", "+42", "42n"].map((count) => ({
       name: `the number ${JSON.stringify(count)}`,
       ...call({ count: 42 }, { "mcp-param-count": count }),
@@ -185,16 +182,10 @@ cases("the version in the header must match the body", {}, () => [
     name: "an old version in both",
     headers: { "mcp-protocol-version": LEGACY },
     body: text({}, {}, { [version]: LEGACY }),
-    status: 400,
-    code: -32022,
-    id: 1,
+    ...unsupported,
     says: `"supported":["${MODERN}"]`,
   },
-  {
-    name: "the version twice in the header",
-    headers: { "mcp-protocol-version": [MODERN, MODERN] },
-    ...mismatch,
-  },
+  { name: "the version twice in the header", headers: { "mcp-protocol-version": [MODERN, MODERN] }, ...mismatch },
   {
     name: "an additional session header changes nothing",
     headers: { "mcp-session-id": "garbage", "last-event-id": "x" },
@@ -205,9 +196,7 @@ cases("the version in the header must match the body", {}, () => [
     name: `${wanted.slice(0, 20)} in both`,
     headers: { "mcp-protocol-version": wanted },
     body: text({}, {}, { [version]: wanted }),
-    status: 400,
-    code: -32022,
-    id: 1,
+    ...unsupported,
   })),
 ]);
 
@@ -216,23 +205,16 @@ const meta = (value: unknown) => params({ name: "good", arguments: {}, _meta: va
 
 cases("a request must have a valid envelope", {}, () => [
   { name: "no params", body: params(undefined), ...invalid },
-  ...[null, [], "x", 5].map((value) => ({
+  ...[null, [], [{}], "x", 5].map((value) => ({
     name: `params ${JSON.stringify(value)}`,
     body: params(value),
     ...invalid,
   })),
+  { name: "a look-alike of the key params", body: text().replace('"params"', '"param\u017f"'), ...invalid },
   { name: "no _meta", body: meta(undefined), ...invalid },
-  ...[null, [], "x", 5, {}].map((value) => ({
-    name: `_meta ${JSON.stringify(value)}`,
-    body: meta(value),
-    ...invalid,
-  })),
+  ...[null, [], "x", 5, {}].map((value) => ({ name: `_meta ${JSON.stringify(value)}`, body: meta(value), ...invalid })),
   { name: "no protocolVersion", body: text({}, {}, { [version]: undefined }), ...invalid },
-  {
-    name: "no clientCapabilities",
-    body: text({}, {}, { [META + "clientCapabilities"]: undefined }),
-    ...invalid,
-  },
+  { name: "no clientCapabilities", body: text({}, {}, { [META + "clientCapabilities"]: undefined }), ...invalid },
   ...[null, [], "x", 5].map((value) => ({
     name: `clientCapabilities ${JSON.stringify(value)}`,
     body: text({}, {}, { [META + "clientCapabilities"]: value }),
@@ -292,12 +274,7 @@ Deno.test("unknown keys of _meta are ignored, and the response does not contain 
       body: text({}, {}, { [META + "surprise"]: 1, "mcp.dev/surprise": 1, "modelcontextprotocol.io/surprise": 1 }),
       status: 200,
     },
-    {
-      name: "a value of 1 MB",
-      marker: "yyyyyyyy",
-      body: text({}, {}, { x: "y".repeat(1_000_000) }),
-      status: 200,
-    },
+    { name: "a value of 1 MB", marker: "yyyyyyyy", body: text({}, {}, { x: "y".repeat(1_000_000) }), status: 200 },
     {
       name: "__proto__ and constructor",
       marker: "polluted",

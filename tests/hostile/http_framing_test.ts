@@ -45,6 +45,11 @@ for (const { era, title, options } of eras) {
   const good = text();
   const parse = { status: 400, code: -32700 };
   const invalid = { status: 400, code: -32600 };
+  const badParams = { status: 400, code: -32602, id: 1 };
+  const mismatch = { status: 400, code: -32020, id: 1 };
+  const utf16 = { headers: { "content-type": "application/json; charset=utf-16" }, status: 415, code: -32600 };
+  const unknownMethod = { status: isModern ? 404 : 200, code: -32601, id: 1 };
+  const notRouted = isModern ? mismatch : unknownMethod;
   const named = (name: string) => isModern ? { "mcp-name": `=?base64?${utf8(name).toBase64()}?=` } : {};
   const called = (name: string) => isModern ? { "mcp-method": name } : {};
   const errors = isModern ? 400 : 200;
@@ -56,6 +61,7 @@ for (const { era, title, options } of eras) {
     { name: "two documents", body: good + good, ...parse },
     { name: "trailing garbage", body: `${good}garbage`, ...parse },
     { name: "an unquoted key", body: "{a:1}", ...parse },
+    { name: "single quotes", body: good.replaceAll('"', "'"), ...parse },
     ...["null", "42", '"x"', "true", "{}"].map((body) => ({ name: `the body ${body}`, body, ...invalid })),
     ...["[]", '[1,"x",null]', `[${good}]`].map((body) => ({
       name: `the array ${body.slice(0, 20)}`,
@@ -63,20 +69,9 @@ for (const { era, title, options } of eras) {
       ...invalid,
     })),
     { name: "a byte order mark is not JSON", body: join([0xef, 0xbb, 0xbf], good), ...parse },
-    {
-      name: "declared UTF-16 gets 415",
-      body: toUtf16(good),
-      headers: { "content-type": "application/json; charset=utf-16" },
-      status: 415,
-      code: -32600,
-    },
+    { name: "declared UTF-16 gets 415", body: toUtf16(good), ...utf16 },
     { name: "undeclared UTF-16", body: toUtf16(good), ...parse },
-    {
-      name: "UTF-8 that is declared as UTF-16 gets 415",
-      headers: { "content-type": "application/json; charset=utf-16" },
-      status: 415,
-      code: -32600,
-    },
+    { name: "UTF-8 that is declared as UTF-16 gets 415", ...utf16 },
     ...[[0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xff], [0xe2, 0x82], [0xf4, 0x90, 0x80, 0x80]].map((bytes) => ({
       name: `the bytes ${bytes.map((byte) => byte.toString(16)).join(" ")} in a tool's name`,
       body: join(good.split("good")[0], bytes, good.split("good")[1]),
@@ -88,13 +83,7 @@ for (const { era, title, options } of eras) {
       status: 200,
       says: "ud800",
     },
-    {
-      name: "NUL in a method",
-      body: text({ method: "tools\u0000/call" }),
-      status: errors,
-      code: isModern ? -32020 : -32601,
-      id: 1,
-    },
+    { name: "NUL in a method", body: text({ method: "tools\u0000/call" }), ...notRouted },
     {
       name: "NUL in a tool's name",
       body: text({}, { name: "good\u0000" }),
@@ -126,34 +115,36 @@ for (const { era, title, options } of eras) {
       status: 200,
       says: `"id":${JSON.stringify(id)}`,
     })),
-    {
-      name: "an id of 4 KB is over the limit",
-      body: text({ id: "x".repeat(4096) }),
+    ...[257, 4096].map((size) => ({
+      name: `an id of ${size} characters is over the limit`,
+      body: text({ id: "x".repeat(size) }),
       ...invalid,
       says: "request.idCharacters",
-    },
-    ...[1, null, {}, []].map((method) => ({
+    })),
+    ...[undefined, 1, null, {}, []].map((method) => ({
       name: `the method ${JSON.stringify(method)}`,
       body: text({ method }),
       ...invalid,
       id: 1,
     })),
+    { name: "an empty method", body: text({ method: "" }), headers: called(""), ...unknownMethod },
     {
-      name: "an empty method",
-      body: text({ method: "" }),
-      headers: called(""),
-      status: isModern ? 404 : 200,
-      code: -32601,
+      name: "a method of 100 KB",
+      body: text({ method: "x".repeat(100_000) }),
+      ...invalid,
       id: 1,
+      says: "request.methodCharacters",
     },
-    { name: "a method of 100 KB", body: text({ method: "x".repeat(100_000) }), ...invalid, id: 1 },
+    ...[[], [{}], "x", 5].map((params) => ({
+      name: `the params ${JSON.stringify(params)}`,
+      body: text({ params }),
+      ...badParams,
+    })),
     {
       name: "a method of 256 characters is quoted in part",
       body: text({ method: "x".repeat(256) }),
       headers: called("x".repeat(256)),
-      status: isModern ? 404 : 200,
-      code: -32601,
-      id: 1,
+      ...unknownMethod,
       says: `${"x".repeat(200)}\u2026`,
     },
     ...["METHOD", "Method"].map((key) => ({
@@ -168,24 +159,15 @@ for (const { era, title, options } of eras) {
       status: 202,
       runs: false,
     },
-    {
-      name: "a method with a long s",
-      body: text({ method: "tool\u017f/list" }),
-      status: errors,
-      code: isModern ? -32020 : -32601,
-      id: 1,
-    },
-    {
-      name: "a Kelvin sign in a key",
-      body: good.replace('"jsonrpc"', '"\u212aey":1,"jsonrpc"'),
-      status: 200,
-    },
+    { name: "a method with a long s", body: text({ method: "tool\u017f/list" }), ...notRouted },
+    { name: "a Kelvin sign in a key", body: good.replace('"jsonrpc"', '"\u212aey":1,"jsonrpc"'), status: 200 },
     {
       name: "the last of two duplicate methods is used",
       body: good.replace('"method":', '"method":"tools/list","method":'),
       status: 200,
       says: '"text":"good"',
     },
+    { name: "a null id before a valid id", body: good.replace('"id":1', '"id":null,"id":1'), status: 200 },
     {
       name: "the last of two ids is returned",
       body: good.replace('"id":1', '"id":5,"id":6'),
@@ -202,15 +184,11 @@ for (const { era, title, options } of eras) {
       ? [{
         name: "headers are compared with the last of two methods",
         body: good.replace('"method":', '"method":"tools/call","method":"tools/list","was":'),
-        status: 400,
-        code: -32020,
-        id: 1,
+        ...mismatch,
       }, {
         name: "headers are compared with the last of two names",
         body: good.replace('"name":"good"', '"name":"good","name":"echo"'),
-        status: 400,
-        code: -32020,
-        id: 1,
+        ...mismatch,
       }]
       : [],
     {
@@ -219,10 +197,17 @@ for (const { era, title, options } of eras) {
       ...isModern ? invalid : { status: 202 },
     },
     { name: "both result and error", body: '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', ...invalid, id: 1 },
-    ...["null", "[]", "{}", '{"code":1}', '{"message":"x"}', '{"code":"1","message":"x"}', '{"code":1,"message":1}']
-      .map((
-        error,
-      ) => ({
+    ...[
+      "null",
+      "[]",
+      "{}",
+      '{"code":1}',
+      '{"message":"x"}',
+      '{"code":"1","message":"x"}',
+      '{"code":1,"message":1}',
+      '{"code":1,"message":"x"}',
+    ]
+      .map((error) => ({
         name: `a response with the error ${error}`,
         body: `{"jsonrpc":"2.0","id":1,"error":${error}}`,
         // A call that waits for this response must not wait until its timeout.
@@ -236,18 +221,11 @@ for (const { era, title, options } of eras) {
       status: 202,
       runs: false,
     },
-    {
-      name: "190,000 keys",
-      ...echo(era, `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":1`)}}`),
-      status: 200,
-    },
+    { name: "190,000 keys", ...echo(era, `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":1`)}}`), status: 200 },
+    { name: "200,001 values", body: `[${"{},".repeat(199_999)}1]`, ...invalid, says: "request.values" },
+    { name: "the replacement character", ...echo(era, '{"s":"\ufffd"}'), status: 200, says: "\ufffd" },
     { name: "one key of 1 MB", ...echo(era, `{"${"k".repeat(1_000_000)}":1}`), status: 200 },
-    {
-      name: "__proto__ is an ordinary key",
-      ...echo(era, '{"__proto__":{"a":1}}'),
-      status: 200,
-      says: "__proto__",
-    },
+    { name: "__proto__ is an ordinary key", ...echo(era, '{"__proto__":{"a":1}}'), status: 200, says: "__proto__" },
     { name: "the number 1e309", ...echo(era, '{"n":1e309}'), status: 200, says: '{\\"n\\":null}' },
     { name: "the number -0", ...echo(era, '{"n":-0}'), status: 200, says: '{\\"n\\":0}' },
     { name: "an exponent of -999999", ...echo(era, '{"n":1e-999999}'), status: 200, says: '{\\"n\\":0}' },
@@ -271,15 +249,17 @@ for (const { era, title, options } of eras) {
       says: "request.depth",
     },
     {
+      name: "objects and arrays in turn, over the limit",
+      ...echo(era, `${'{"a":['.repeat(70)}1${"]}".repeat(70)}`),
+      ...invalid,
+      says: "request.depth",
+    },
+    {
       name: "brackets in a string are not levels, whatever is escaped in it",
       ...echo(era, `{"s":"${"[".repeat(200)}\\"${"{".repeat(200)}\\\\","${"[{".repeat(100)}":"]"}`),
       status: 200,
     },
-    {
-      name: "brackets side by side are not levels",
-      ...echo(era, `{"s":[${"[],{},".repeat(200)}1]}`),
-      status: 200,
-    },
+    { name: "brackets side by side are not levels", ...echo(era, `{"s":[${"[],{},".repeat(200)}1]}`), status: 200 },
   ]);
 }
 
@@ -295,17 +275,21 @@ Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or
       says: sentence("100"),
     },
     { name: "a repeated id refuses the batch", body: `[${one(1)},${one(1)}]`, ...invalid },
-    {
-      name: "an initialize inside refuses the batch",
-      body: `[${one(1)},${JSON.stringify(initialize)}]`,
-      ...invalid,
-    },
+    { name: "an initialize inside refuses the batch", body: `[${one(1)},${JSON.stringify(initialize)}]`, ...invalid },
     { name: "an empty batch", body: "[]", ...invalid },
+    {
+      name: "a batch of notifications gets 202",
+      body: `[${Array(2).fill('{"jsonrpc":"2.0","method":"notifications/initialized"}')}]`,
+      status: 202,
+    },
   ];
   for (const each of refused) await t.step(each.name, () => fixture.check(each));
 
   await t.step("an invalid entry of a batch gets its own error", async () => {
-    const answer = await fixture.send({ body: `[${one(1)},"junk",${one("1")},[],{"jsonrpc":"2.0","method":"x"}]` });
+    const unknown = '{"jsonrpc":"2.0","id":"b","method":"no/such"}';
+    const answer = await fixture.send({
+      body: `[${one(1)},"junk",${one("1")},[],{"jsonrpc":"2.0","method":"x"},${unknown}]`,
+    });
     const answers = JSON.parse(toReply(answer?.body ?? ""));
     assertEquals(answer?.status, 200);
     assertEquals(answers.map((each: Json) => [each.id, Object(each.error).code]), [
@@ -313,6 +297,7 @@ Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or
       [null, -32600],
       ["1", undefined],
       [null, -32600],
+      ["b", -32601],
     ]);
     fixture.ran.length = 0;
     await fixture.checkAlive("after this");

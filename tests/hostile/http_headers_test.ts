@@ -5,6 +5,10 @@ import type { RawConnection } from "./raw.ts";
 import { toReply } from "../support/requests.ts";
 
 const refusal = { code: -32600 };
+const NOT_ACCEPTED = { status: 406, ...refusal };
+const NOT_JSON = { status: 415, ...refusal };
+const TOO_LARGE = { status: 413, ...refusal };
+const DROPPED = { status: 400, dropped: { deno: 400, bun: 400 } } as const;
 const both = { allow: "GET, POST, DELETE" };
 const JSON_ONLY = { "content-type": "application/json" };
 const STREAM = { "content-type": "text/event-stream" };
@@ -51,13 +55,7 @@ cases("wrong methods and Accept headers in a session are refused", { version: LE
     "text/event-stream;q=0",
     "application/json, text/event-stream;q=0.0",
   ]
-    .map((accept) => ({
-      name: `GET that accepts ${accept}`,
-      method: "GET",
-      headers: { accept },
-      status: 406,
-      ...refusal,
-    })),
+    .map((accept) => ({ name: `GET that accepts ${accept}`, method: "GET", headers: { accept }, ...NOT_ACCEPTED })),
 ]);
 
 for (
@@ -70,28 +68,34 @@ for (
       "*/*",
       "application/*",
       "application/json",
+      "APPLICATION/JSON",
       "application/json, text/event-stream;q=0",
       "text/event-stream;q=0, */*",
-    ].map((
-      accept,
-    ) => ({
-      name: `Accept ${accept} gets JSON`,
-      headers: { accept },
-      status: 200,
-      has: JSON_ONLY,
-    })),
-    ...["text/event-stream", "text/*", "*/*, application/json;q=0"].map((accept) => ({
-      name: `Accept ${accept} gets a stream`,
-      headers: { accept },
-      status: 200,
-      has: STREAM,
-    })),
-    ...["text/html", "image/png", "application/json;q=0", "*/*;q=0", "application/jsonp", ",,,;;;=="].map((accept) => ({
-      name: `Accept ${accept}`,
-      headers: { accept },
-      status: 406,
-      ...refusal,
-    })),
+      "text/html, application/json;q=0.1",
+    ].map((accept) => ({ name: `Accept ${accept} gets JSON`, headers: { accept }, status: 200, has: JSON_ONLY })),
+    ...[
+      "text/event-stream",
+      "text/*",
+      "*/*, application/json;q=0",
+      "application/json;q=0, text/event-stream",
+    ].map((accept) => ({ name: `Accept ${accept} gets a stream`, headers: { accept }, status: 200, has: STREAM })),
+    ...[
+      "text/html",
+      "image/png",
+      "image/*",
+      "application/json;q=0",
+      "*/*;q=0",
+      "application/jsonp",
+      ",,,;;;==",
+    ].map((accept) => ({ name: `Accept ${accept}`, headers: { accept }, ...NOT_ACCEPTED })),
+    { name: "a body over the limit", body: "x".repeat(LIMIT + 1), ...TOO_LARGE, says: "request.bodyBytes" },
+    {
+      name: "errors are JSON, whatever Accept lists",
+      headers: { accept: "text/event-stream" },
+      body: "x",
+      status: 400,
+      code: -32700,
+    },
     ...[
       null,
       "",
@@ -104,8 +108,7 @@ for (
       name: `the type ${type} is refused before the body is parsed`,
       headers: { "content-type": type },
       body: "{",
-      status: 415,
-      ...refusal,
+      ...NOT_JSON,
     })),
     ...["APPLICATION/JSON; charset=UTF-8", 'application/json;charset="utf-8"', "application/json ; x=y"].map((
       type,
@@ -121,6 +124,7 @@ for (
       ["application/json; a=b", "text/plain"],
       "application/json, text/plain",
       "application/json; a=b, text/plain",
+      "application/json; charset=latin1",
       "application/jsonp",
       "application/json-patch+json",
       "application/jsonx",
@@ -130,15 +134,14 @@ for (
     ].map((type) => ({
       name: `the type ${JSON.stringify(type)} is not JSON`,
       headers: { "content-type": type },
-      status: 415,
-      ...refusal,
+      ...NOT_JSON,
     })),
     ...["gzip", "br", "x-unknown", "gzip, identity"].map((encoding) => ({
       name: `the encoding ${encoding} is not decoded`,
       headers: { "content-encoding": encoding },
       body: Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3),
-      status: 415,
-      ...refusal,
+      ...NOT_JSON,
+      says: "Content-Encoding",
     })),
     ...[
       { "x-http-method-override": "DELETE", "x-method-override": "DELETE", "x-http-method": "DELETE" },
@@ -174,8 +177,6 @@ Deno.test("a client that accepts only JSON gets no stream, even if the handler s
   }
 });
 
-const empty = { deno: 400, bun: 400 } as const;
-
 cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good }) => {
   const body = String(good.body);
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
@@ -185,48 +186,32 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
     {
       name: "a length of 10 GB is refused immediately",
       headers: { "content-length": "10000000000" },
-      status: 413,
-      ...refusal,
+      ...TOO_LARGE,
       dropped: { bun: 413 }, // Above 128 MiB, Bun itself refuses the request.
     },
     {
       name: "a length just over the limit is refused immediately",
       headers: { "content-length": `${LIMIT + 1}` },
-      status: 413,
-      ...refusal,
+      ...TOO_LARGE,
     },
     ...["-1", "1, 1", "+5", "0x10", "1 2", "99999999999999999999999"].map((length) => ({
       name: `the length ${length}`,
       headers: { "content-length": length },
-      status: 400,
-      dropped: empty,
+      ...DROPPED,
     })),
-    {
-      name: "two lengths that differ",
-      headers: { "content-length": ["1", `${body.length}`] },
-      status: 400,
-      dropped: empty,
-    },
-    {
-      name: "a length and chunks",
-      headers: { ...chunked, "content-length": "5" },
-      body: chunk,
-      status: 400,
-      dropped: empty,
-    },
+    { name: "two lengths that differ", headers: { "content-length": ["1", `${body.length}`] }, ...DROPPED },
+    { name: "a length and chunks", headers: { ...chunked, "content-length": "5" }, body: chunk, ...DROPPED },
     {
       name: "chunks and a length",
       headers: { "content-length": null, "transfer-encoding": "chunked", "Content-Length": "5" },
       body: chunk,
-      status: 400,
-      dropped: empty,
+      ...DROPPED,
     },
     ...["xchunked", "chunked, chunked", "chunked, identity"].map((encoding) => ({
       name: `the transfer encoding ${encoding}`,
       headers: { "content-length": null, "transfer-encoding": encoding },
       body: chunk,
-      status: 400,
-      dropped: empty,
+      ...DROPPED,
     })),
     { name: "chunks alone are served", headers: chunked, body: chunk, status: 200 },
     {
@@ -251,14 +236,12 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
     ...["x y", "x-y ", "x\0y", "x@y", ""].map((name) => ({
       name: `the header name ${JSON.stringify(name)}`,
       headers: { [name]: "1" },
-      status: 400,
-      dropped: empty,
+      ...DROPPED,
     })),
     ...["a\rb", "a\0b", "a\r\n b"].map((value) => ({
       name: `the header value ${JSON.stringify(value)}`,
       headers: { "x-y": value },
-      status: 400,
-      dropped: empty,
+      ...DROPPED,
     })),
     {
       // Deno accepts a bare line feed as the end of a line, as RFC 9112 (2.2) allows.
@@ -268,7 +251,7 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
       ...refusal,
       dropped: { bun: 400 },
     },
-    { name: "bytes that are not HTTP", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
+    { name: "bytes that are not HTTP", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", ...DROPPED },
     { name: "HTTP/0.9", raw: "GET /mcp\r\n\r\n", status: 400, dropped: { deno: 400, bun: 505 } },
   ];
 });

@@ -15,6 +15,8 @@ import {
 
 const APP = "https://app.example.com";
 const EVIL = "http://evil.example";
+const invalid = { status: 400, code: -32600 };
+const notFound = { status: 404, code: -32600 };
 const refused = { status: 403, code: -32600 };
 
 /** Headers that clients in web pages send, by revision. */
@@ -147,13 +149,10 @@ for (
       "http://",
       "\xff",
       "file:///",
+      "file://",
       "data:text/html,x",
     ].map((origin) => ({ name: `the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
-    {
-      name: "an empty Origin counts as a missing Origin",
-      headers: { origin: "" },
-      status: 200,
-    },
+    { name: "an empty Origin counts as a missing Origin", headers: { origin: "" }, status: 200 },
   ]);
 }
 
@@ -208,8 +207,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
   ...["localhost:99999", "127.0.0.256", "127.999.0.1"].map((host) => ({
     name: `the Host ${host} is invalid in a URL and gets 404`,
     headers: { host },
-    status: 404,
-    code: -32600,
+    ...notFound,
   })),
   ...[
     "x/public?",
@@ -231,9 +229,9 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
   ].map((host) => ({
     name: `the Host ${JSON.stringify(host)} is not a host`,
     headers: { host },
-    ...host === "-" ? refused : { status: 400, code: -32600 },
+    ...host === "-" ? refused : { ...invalid },
   })),
-  { name: "an empty Host", headers: { host: "" }, status: 400, code: -32600 },
+  { name: "an empty Host", headers: { host: "" }, ...invalid },
   // Deno does not reveal whether a request without Host is an HTTP/2 request, which has no Host. Browsers always send
   // Host or :authority.
   {
@@ -245,24 +243,16 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
   {
     name: "HTTP/1.0 without a Host (read as far as its body on Deno)",
     raw: "POST /mcp HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
-    status: 400,
-    code: -32600,
+    ...invalid,
     id: runtime === "deno" ? null : undefined,
   },
   ...[[`127.0.0.1:${port}`, "evil.example"], ["evil.example", `127.0.0.1:${port}`]].map((host) => ({
     name: `two Hosts, ${host[0].startsWith("evil") ? "a foreign Host first" : "a valid Host first"}`,
     headers: { host },
-    status: 400,
-    code: -32600,
+    ...invalid,
     dropped: { deno: 400 },
   })),
-  {
-    name: "two equal Host headers",
-    headers: { host: ["localhost", "localhost"] },
-    status: 400,
-    code: -32600,
-    dropped: { deno: 400 },
-  },
+  { name: "two equal Host headers", headers: { host: ["localhost", "localhost"] }, ...invalid, dropped: { deno: 400 } },
   // Only Host counts, because frameworks build the URL of a request themselves. tests/serve/serve_test.ts checks the
   // target of requests to the library's own listener.
   ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
@@ -279,23 +269,13 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     headers: { host: "evil.example" },
     ...refused,
   },
-  {
-    name: "an absolute-form target that is the server's own",
-    target: `http://127.0.0.1:${port}/mcp`,
-    status: 200,
-  },
+  { name: "an absolute-form target that is the server's own", target: `http://127.0.0.1:${port}/mcp`, status: 200 },
   {
     name: "an absolute-form target with user information",
     target: `http://evil.example@127.0.0.1:${port}/mcp`,
     status: 200,
   },
-  {
-    name: "an absolute-form target without a host",
-    target: "http:///mcp",
-    status: 404,
-    code: -32600,
-    dropped: { bun: 200 },
-  },
+  { name: "an absolute-form target without a host", target: "http:///mcp", ...notFound, dropped: { bun: 200 } },
 ]);
 
 cases("only paths that a URL parser maps to the endpoint are served", {}, () => [
@@ -309,12 +289,13 @@ cases("only paths that a URL parser maps to the endpoint are served", {}, () => 
     "/%6dcp",
     "/mcp/",
     "/mcp/x",
+    "/other",
     "/mcp\\",
     "/mcp%00",
     "//evil.example/mcp",
     "/",
     "/?/mcp",
-  ].map((target) => ({ name: `${target} is not the endpoint`, target, status: 404, code: -32600 })),
+  ].map((target) => ({ name: `${target} is not the endpoint`, target, ...notFound })),
   ...["/mcp?x", "/mcp?", "/mcp#f", "/mcp?http://evil.example", "/admin/../mcp", "/./mcp", "/x/%2e%2e/mcp"].map((
     target,
   ) => ({ name: `${target} is the endpoint after parsing`, target, status: 200 })),

@@ -18,6 +18,7 @@ import { testLimits } from "../support/limits.ts";
 import { openServer } from "../support/servers.ts";
 
 const invalid = { status: 400, code: -32600 };
+const badParams = { status: 400, code: -32602, id: 0 };
 const gone = { status: 404, code: -32600 };
 const none = { "mcp-session-id": null };
 const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
@@ -46,13 +47,7 @@ cases("requests without a session are refused where sessions are required", {
   { name: "a batch", headers: none, body: `[${list}]`, ...invalid },
   { name: "GET", method: "GET", headers: { ...none, ...STREAM }, ...invalid },
   { name: "DELETE", method: "DELETE", headers: none, ...invalid },
-  {
-    name: "ping before the handshake",
-    headers: none,
-    body: list.replace("tools/list", "ping"),
-    ...invalid,
-    id: 1,
-  },
+  { name: "ping before the handshake", headers: none, body: list.replace("tools/list", "ping"), ...invalid, id: 1 },
 ]);
 
 Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () => {
@@ -174,6 +169,18 @@ Deno.test("an invalid or damaged session id is refused", async (t) => {
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
+cases(
+  "a stream cannot resume after an event that the session does not have",
+  { version: LEGACY },
+  () =>
+    ["garbage", "1e30", "__proto__", "a_b_c", "x".repeat(5000), `${crypto.randomUUID().slice(0, 13)}_1`].map((id) => ({
+      name: `GET after event ${id.slice(0, 20)}`,
+      method: "GET",
+      headers: { ...STREAM, "last-event-id": id },
+      ...invalid,
+    })),
+);
+
 Deno.test("a session keeps its version, whatever version the header names", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
@@ -189,13 +196,7 @@ Deno.test("a session keeps its version, whatever version the header names", asyn
       ...invalid,
     },
     { name: "an unknown version", headers: { "mcp-protocol-version": "1999-01-01" }, ...invalid, id: 1 },
-    {
-      name: "two versions",
-      headers: { "mcp-protocol-version": [LEGACY, LEGACY] },
-      status: 400,
-      code: -32602,
-      id: 1,
-    },
+    { name: "two versions", headers: { "mcp-protocol-version": [LEGACY, LEGACY] }, status: 400, code: -32602, id: 1 },
     {
       name: "without a version header, the session's version applies",
       headers: { "mcp-protocol-version": null },
@@ -212,6 +213,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
   const fresh = { ...none, "mcp-protocol-version": null };
   const each: readonly Case[] = [
     { name: "a second handshake in the session", body: hello(LEGACY), ...invalid, id: 0 },
+    { name: "a list in the session", body: list, status: 200 },
     ...["2099-01-01", "2026-07-28", "1999-01-01", "", "__proto__"].map((version) => ({
       name: `a handshake for ${JSON.stringify(version)} negotiates the newest revision with a handshake`,
       headers: fresh,
@@ -224,25 +226,19 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       name: `a handshake for ${JSON.stringify(version)}`,
       headers: fresh,
       body: hello(version),
-      status: 400,
-      code: -32602,
-      id: 0,
+      ...badParams,
     })),
     ...[{ capabilities: [] }, { clientInfo: "x" }, { clientInfo: [] }].map((more) => ({
       name: `a handshake with ${JSON.stringify(more)}`,
       headers: fresh,
       body: hello(LEGACY, more),
-      status: 400,
-      code: -32602,
-      id: 0,
+      ...badParams,
     })),
     {
       name: "a handshake whose capabilities do not fit into an id is refused, and gets no invalid id",
       headers: fresh,
       body: hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(20_000) } } }),
-      status: 400,
-      code: -32602,
-      id: 0,
+      ...badParams,
       says: "capabilities",
     },
     {
@@ -253,11 +249,12 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       runs: false,
     },
     {
-      name: "a handshake as a notification",
+      name: "a handshake without params",
       headers: fresh,
-      body: hello(LEGACY).replace('"id":0,', ""),
-      status: 202,
+      body: JSON.stringify({ ...initialize, params: undefined }),
+      ...badParams,
     },
+    { name: "a handshake as a notification", headers: fresh, body: hello(LEGACY).replace('"id":0,', ""), status: 202 },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
   await t.step("a session is valid if the size of its handshake was just within the limit", async () => {

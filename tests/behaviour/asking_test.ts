@@ -6,7 +6,7 @@ import { type Context, createServer, prompt, resource, tool, ToolError } from ".
 import { confirm } from "../../src/layers/layers.ts";
 import { connectTest as connectTo, fakeClock, fakeContext, McpError } from "../../src/testing/testing.ts";
 import type { ConnectTestOptions } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS, raise, textOf, turn } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, plainTool, raise, textOf, turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -19,12 +19,9 @@ function countCalls({ transcript }: { readonly transcript: readonly string[] }, 
 }
 
 behaviour("a handler elicits from the user, and gets each possible answer", async (connect) => {
-  const order = tool({
-    name: "order",
-    async run(_input, ctx) {
-      const answer = await ctx.elicit("confirm", { message: "Order?", schema: yesNo });
-      return answer.action === "accept" ? `accepted ${answer.content.ok}` : answer.action;
-    },
+  const order = plainTool("order", async (ctx) => {
+    const answer = await ctx.elicit("confirm", { message: "Order?", schema: yesNo });
+    return answer.action === "accept" ? `accepted ${answer.content.ok}` : answer.action;
   });
   const answers = [
     accept({ ok: true }),
@@ -49,17 +46,14 @@ behaviour("a handler elicits from the user, and gets each possible answer", asyn
 });
 
 behaviour("a handler requests sampling, roots, and URL elicitation", async (connect) => {
-  const all = tool({
-    name: "all",
-    async run(_input, ctx) {
-      const said = await ctx.sample("joke", {
-        messages: [{ role: "user", content: { type: "text", text: "A joke" } }],
-        maxTokens: 9,
-      });
-      const roots = await ctx.roots();
-      const { action } = await ctx.elicitUrl("pay", { message: "Pay here", url: "https://example.com/pay" });
-      return { said: said.content, roots, action };
-    },
+  const all = plainTool("all", async (ctx) => {
+    const said = await ctx.sample("joke", {
+      messages: [{ role: "user", content: { type: "text", text: "A joke" } }],
+      maxTokens: 9,
+    });
+    const roots = await ctx.roots();
+    const { action } = await ctx.elicitUrl("pay", { message: "Pay here", url: "https://example.com/pay" });
+    return { said: said.content, roots, action };
   });
   const { client } = await connect({ handlers: [all] }, {
     roots: [{ uri: "file:///home", name: "home" }],
@@ -124,21 +118,18 @@ behaviour(
   async (connect, { era }) => {
     let runs = 0;
     const made: string[] = [];
-    const both = tool({
-      name: "both",
-      async run(_input, ctx) {
-        runs++;
-        const stamp = await ctx.once("stamp", () => {
-          made.push("stamp");
-          return `stamp ${made.length}`;
-        });
-        const [a, b] = await Promise.all([
-          ctx.elicit("a", { message: "A?", schema: yesNo }),
-          ctx.elicit("b", { message: "B?", schema: yesNo }),
-        ]);
-        const c = await ctx.elicit("c", { message: "C?", schema: yesNo });
-        return [stamp, a.action, b.action, c.action].join();
-      },
+    const both = plainTool("both", async (ctx) => {
+      runs++;
+      const stamp = await ctx.once("stamp", () => {
+        made.push("stamp");
+        return `stamp ${made.length}`;
+      });
+      const [a, b] = await Promise.all([
+        ctx.elicit("a", { message: "A?", schema: yesNo }),
+        ctx.elicit("b", { message: "B?", schema: yesNo }),
+      ]);
+      const c = await ctx.elicit("c", { message: "C?", schema: yesNo });
+      return [stamp, a.action, b.action, c.action].join();
     });
     const asked: unknown[] = [];
     const { client } = await connect({ handlers: [both] }, {
@@ -158,18 +149,15 @@ behaviour(
   "a handler that catches every error cannot suppress a question, and its finally block runs",
   async (connect) => {
     const log: string[] = [];
-    const stubborn = tool({
-      name: "stubborn",
-      async run(_input, ctx) {
-        try {
-          const { action } = await ctx.elicit("confirm", { message: "Sure?", schema: yesNo });
-          return action;
-        } catch {
-          return "swallowed";
-        } finally {
-          log.push("finally");
-        }
-      },
+    const stubborn = plainTool("stubborn", async (ctx) => {
+      try {
+        const { action } = await ctx.elicit("confirm", { message: "Sure?", schema: yesNo });
+        return action;
+      } catch {
+        return "swallowed";
+      } finally {
+        log.push("finally");
+      }
     });
     const { client } = await connect({ handlers: [stubborn] }, { onElicit: () => accept({ ok: true }) });
     assertEquals(textOf(await client.callTool("stubborn")), "accept");
@@ -180,14 +168,11 @@ behaviour(
 behaviour("an answer is accepted only for a question identical to the question it answers", async (connect) => {
   let price = 10;
   const paid: number[] = [];
-  const pay = tool({
-    name: "pay",
-    async run(_input, ctx) {
-      const now = price;
-      const { action } = await ctx.elicit("pay", { message: `Pay $${now}?`, schema: yesNo });
-      if (action === "accept") paid.push(now);
-      return action;
-    },
+  const pay = plainTool("pay", async (ctx) => {
+    const now = price;
+    const { action } = await ctx.elicit("pay", { message: `Pay $${now}?`, schema: yesNo });
+    if (action === "accept") paid.push(now);
+    return action;
   });
   const asked: unknown[] = [];
   const { client } = await connect({ handlers: [pay] }, {
@@ -206,35 +191,26 @@ behaviour(
   async (connect) => {
     const thrown: unknown[] = [];
     const handlers = [
-      tool({
-        name: "same",
-        async run(_input, ctx) {
-          const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
-          const roots = await Promise.all([ctx.roots(), ctx.roots()]);
-          return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
-            roots.length;
-        },
+      plainTool("same", async (ctx) => {
+        const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        const roots = await Promise.all([ctx.roots(), ctx.roots()]);
+        return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
+          roots.length;
       }),
-      tool({
-        name: "other",
-        async run(_input, ctx) {
-          await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
-          try {
-            await ctx.elicit("sure", { message: "Really?", schema: yesNo });
-          } catch (error) {
-            thrown.push(error);
-            throw error;
-          }
-          return "done";
-        },
+      plainTool("other", async (ctx) => {
+        await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+        try {
+          await ctx.elicit("sure", { message: "Really?", schema: yesNo });
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+        return "done";
       }),
-      tool({
-        name: "roots",
-        run: async (
-          _input,
-          ctx,
-        ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
-      }),
+      plainTool(
+        "roots",
+        async (ctx) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
+      ),
     ];
     const asked: unknown[] = [];
     const { client, takeFaults } = await connect({ handlers }, {
@@ -273,12 +249,9 @@ behaviour("a form that is accepted without content has the defaults of its field
     required: z.object({ name: z.string() }),
   } as const;
   const handlers = Object.entries(schemas).map(([name, schema]) =>
-    tool({
-      name,
-      async run(_input, ctx) {
-        const answer = await ctx.elicit("form", { message: "Fill in", schema });
-        return JSON.stringify(answer.action === "accept" ? answer.content : answer.action);
-      },
+    plainTool(name, async (ctx) => {
+      const answer = await ctx.elicit("form", { message: "Fill in", schema });
+      return JSON.stringify(answer.action === "accept" ? answer.content : answer.action);
     })
   );
   const confirmed = tool({ name: "confirmed", use: [confirm("Run?")], run: () => "ran" });
@@ -303,22 +276,19 @@ behaviour("a form that is accepted without content has the defaults of its field
 
 behaviour("a handler can repeat a question after an unusable answer", async (connect) => {
   const answers: unknown[] = ["no", accept({ ok: true })];
-  const order = tool({
-    name: "order",
-    async run(_input, ctx) {
-      const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
-      return (await ask().catch(ask)).action;
-    },
+  const order = plainTool("order", async (ctx) => {
+    const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+    return (await ask().catch(ask)).action;
   });
   const { client } = await connect({ handlers: [order] }, { answer: () => answers.shift() });
   assertEquals(textOf(await client.callTool("order")), "accept");
 }, { eras: ["legacy"] });
 
 behaviour("the server repeats a question after an answer of the wrong shape", async (connect) => {
-  const order = tool({
-    name: "order",
-    run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
-  });
+  const order = plainTool(
+    "order",
+    async (ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
+  );
   const wrong = [accept({ ok: "yes" }), { action: "accept" }, { action: "maybe" }, 12345, null, "accept"];
   const answers = [0, 2, 4].flatMap((i) => [wrong[i], wrong[i + 1], accept({ ok: true })]);
   let at = 0;
@@ -333,18 +303,15 @@ behaviour(
   "the third answer of the wrong shape to one question is thrown as an error in the handler",
   async (connect) => {
     const caught: unknown[] = [];
-    const order = tool({
-      name: "order",
-      async run(_input, ctx) {
-        const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
-        try {
-          return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
-        } catch (error) {
-          caught.push(error);
-          if (first.content?.ok) throw error;
-          return "fallback";
-        }
-      },
+    const order = plainTool("order", async (ctx) => {
+      const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
+      try {
+        return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
+      } catch (error) {
+        caught.push(error);
+        if (first.content?.ok) throw error;
+        return "fallback";
+      }
     });
     for (const ok of [true, false]) {
       let asked = 0;
@@ -367,16 +334,13 @@ behaviour(
   "an answer of the wrong shape, and an error response, are thrown as an error in the handler",
   async (connect) => {
     const errors: unknown[] = [];
-    const order = tool({
-      name: "order",
-      async run(_input, ctx) {
-        try {
-          return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
-        } catch (error) {
-          errors.push([Object(error).code, Object(error).data]);
-          throw new ToolError("No answer");
-        }
-      },
+    const order = plainTool("order", async (ctx) => {
+      try {
+        return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+      } catch (error) {
+        errors.push([Object(error).code, Object(error).data]);
+        throw new ToolError("No answer");
+      }
     });
     const answers = [
       () => accept({ ok: "yes" }),
@@ -434,10 +398,7 @@ behaviour(
     const outcomes: unknown[] = [];
     const handlers = [
       tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
-      tool({
-        name: "url",
-        run: async (_i, ctx) => (await ctx.elicitUrl("x", { message: "?", url: "https://x.example" })).action,
-      }),
+      plainTool("url", async (ctx) => (await ctx.elicitUrl("x", { message: "?", url: "https://x.example" })).action),
       tool({ name: "sample", run: async (_i, ctx) => (await ctx.sample("x", sampling)).model }),
       tool({ name: "tools", run: async (_i, ctx) => (await ctx.sample("x", { ...sampling, tools: [] })).model }),
       tool({ name: "roots", run: async (_i, ctx) => `${(await ctx.roots()).length}` }),
@@ -496,10 +457,7 @@ behaviour("a prompt or a resource that asks without the capability gets an error
 
 behaviour("URL elicitation accepts only http and https URLs", async (connect) => {
   let url = "";
-  const visit = tool({
-    name: "visit",
-    run: async (_input, ctx) => (await ctx.elicitUrl("x", { message: "?", url })).action,
-  });
+  const visit = plainTool("visit", async (ctx) => (await ctx.elicitUrl("x", { message: "?", url })).action);
   const asked: unknown[] = [];
   const { client, takeFaults } = await connect({ handlers: [visit] }, {
     answer({ params }) {
@@ -552,10 +510,7 @@ behaviour("if the server cannot wait for an answer, a question throws an error t
   };
   let ask = asks.form;
   const handlers = [
-    tool({
-      name: "asked",
-      run: async (_input, ctx) => (await ctx.elicit("y", { message: "?", schema: yesNo })).action,
-    }),
+    plainTool("asked", async (ctx) => (await ctx.elicit("y", { message: "?", schema: yesNo })).action),
     tool({
       name: "guarded",
       async allow(ctx) {
@@ -693,11 +648,8 @@ behaviour("responses that answer no question are ignored", async (connect) => {
 }, { eras: ["modern"] });
 
 behaviour("the number of rounds of a call is limited", async (connect) => {
-  const endless = tool({
-    name: "endless",
-    async run(_input, ctx) {
-      for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yesNo });
-    },
+  const endless = plainTool("endless", async (ctx) => {
+    for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yesNo });
   });
   const { client } = await connect({ handlers: [endless], limits: testLimits({ calls: { rounds: 3 } }) }, {
     onElicit: () => accept({ ok: true }),
@@ -709,10 +661,10 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
 }, { eras: ["modern"] });
 
 behaviour("the size of the data sent with a question is limited", async (connect) => {
-  const heavy = tool({
-    name: "heavy",
-    run: async (_input, ctx) => (await ctx.elicit("q", { message: "?".repeat(5000), schema: yesNo })).action,
-  });
+  const heavy = plainTool(
+    "heavy",
+    async (ctx) => (await ctx.elicit("q", { message: "?".repeat(5000), schema: yesNo })).action,
+  );
   const handlers = [heavy, order];
   const { client, takeFaults } = await connect({ handlers, limits: testLimits({ calls: { stateBytes: 3000 } }) }, {
     onElicit: () => accept({ ok: true }),
@@ -815,12 +767,9 @@ Deno.test("instances that share a secret can continue each other's calls, even a
 });
 
 Deno.test("the client cannot read the state of a question", async () => {
-  const secretive = tool({
-    name: "secretive",
-    async run(_input, ctx) {
-      await ctx.once("key", () => "hunter2");
-      return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
-    },
+  const secretive = plainTool("secretive", async (ctx) => {
+    await ctx.once("key", () => "hunter2");
+    return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
   });
   await using server = createServer({ name: "s", version: "1", handlers: [secretive] });
   await using client = await connectTo(server, { capabilities: { elicitation: {} } });

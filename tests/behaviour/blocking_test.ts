@@ -5,7 +5,7 @@ import { type Context, createServer, prompt, resource, service, tool, ToolError 
 import { listEndpoints } from "../../src/host.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, plainTool, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { closeAtEnd } from "../support/running.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -32,23 +32,17 @@ behaviour("a handler that blocks the event loop for more than 50 ms is reported 
     tool({ name: "throws", run: () => (clock.block(70), new Map().get(1).x) }),
     tool({ name: "service", services: { db }, run: (_input, ctx) => ctx.services.db.query() }),
     tool({ name: "guarded", use: [guard({ output: [(value) => value] })], run: () => clock.block(51) }),
-    tool({
-      name: "starts",
-      async run() {
-        clock.block(60);
-        await undefined;
-      },
+    plainTool("starts", async () => {
+      clock.block(60);
+      await undefined;
     }),
     prompt({ name: "prompt", run: () => (clock.block(51), "words") }),
     resource({ uri: "note://1", name: "note", read: () => (clock.block(51), "text") }),
     tool({ name: "quick", run: () => clock.block(50) }),
-    tool({
-      name: "later",
-      async run() {
-        await undefined;
-        // This part runs after an `await`, so no runtime can attribute its time to the call.
-        clock.block(500);
-      },
+    plainTool("later", async () => {
+      await undefined;
+      // This part runs after an `await`, so no runtime can attribute its time to the call.
+      clock.block(500);
     }),
   ];
   const { client: connected, takeFaults } = await join({ handlers, clock });
@@ -125,17 +119,14 @@ const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context, key: string) => ctx.elicit(key, { message: "?", schema });
 const client = { onElicit: () => ({ action: "accept", content: { ok: true } }) as const, logLevel: "debug" } as const;
 
-const noisy = tool({
-  name: "noisy",
-  async run(_input, ctx) {
-    await ctx.log.info("begin");
-    await ctx.progress(1);
-    await ask(ctx, "first");
-    await ctx.log.info("middle");
-    await ask(ctx, "second");
-    await ctx.log.info("end");
-    return "done";
-  },
+const noisy = plainTool("noisy", async (ctx) => {
+  await ctx.log.info("begin");
+  await ctx.progress(1);
+  await ask(ctx, "first");
+  await ctx.log.info("middle");
+  await ask(ctx, "second");
+  await ctx.log.info("end");
+  return "done";
 });
 
 behaviour("work before a question is reported once for each question, in every revision", async (join) => {
@@ -150,26 +141,20 @@ behaviour("work before a question is reported once for each question, in every r
 
 behaviour("a slow await before a question is reported, but work in ctx.once is not", async (join) => {
   const clock = fakeClock();
-  const slow = tool({
-    name: "slow",
-    async run(_input, ctx) {
-      await clock.advance(150);
-      await ask(ctx, "sure");
-      return "done";
-    },
+  const slow = plainTool("slow", async (ctx) => {
+    await clock.advance(150);
+    await ask(ctx, "sure");
+    return "done";
   });
-  const kept = tool({
-    name: "kept",
-    async run(_input, ctx) {
-      await clock.advance(99);
-      await ctx.once("work", async () => {
-        await ctx.log.info("once");
-        await clock.advance(500);
-        return 1;
-      });
-      await Promise.all([ask(ctx, "a"), ask(ctx, "b")]);
-      return "done";
-    },
+  const kept = plainTool("kept", async (ctx) => {
+    await clock.advance(99);
+    await ctx.once("work", async () => {
+      await ctx.log.info("once");
+      await clock.advance(500);
+      return 1;
+    });
+    await Promise.all([ask(ctx, "a"), ask(ctx, "b")]);
+    return "done";
   });
   const { client: connected } = await join({ handlers: [slow, kept], clock }, client);
   const warnings = await collectWarnings(
@@ -182,17 +167,14 @@ behaviour("a slow await before a question is reported, but work in ctx.once is n
 behaviour(
   "a notification before a question is reported, but a notification after the question is not",
   async (join) => {
-    const announcing = tool({
-      name: "announcing",
-      async run(_input, ctx) {
-        const { listChanged, resourceUpdated } = ctx.server;
-        listChanged("tools");
-        await ask(ctx, "first");
-        await ctx.once("told", () => resourceUpdated("note://1"));
-        await ask(ctx, "second");
-        resourceUpdated("note://1");
-        return "done";
-      },
+    const announcing = plainTool("announcing", async (ctx) => {
+      const { listChanged, resourceUpdated } = ctx.server;
+      listChanged("tools");
+      await ask(ctx, "first");
+      await ctx.once("told", () => resourceUpdated("note://1"));
+      await ask(ctx, "second");
+      resourceUpdated("note://1");
+      return "done";
     });
     const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
     const { client: connected } = await join({ handlers: [announcing, quiet] }, client);

@@ -8,35 +8,29 @@ import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { confirm } from "../../src/layers/layers.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { type Connection, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, LEGACY_VERSIONS, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, LEGACY_VERSIONS, plainTool, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { openSession, toSessionRequest } from "../support/sessions.ts";
 
 const note = resource({ uri: "test://note", name: "note", read: () => "text" });
-const busy = tool({
-  name: "busy",
-  async run(_input, ctx) {
-    for (let i = 1; i <= 5; i++) {
-      await ctx.progress(i, { total: 5 });
-      await ctx.log.warning(`step ${i}`);
-      ctx.closeStream(5);
-    }
-    return "done";
-  },
+const busy = plainTool("busy", async (ctx) => {
+  for (let i = 1; i <= 5; i++) {
+    await ctx.progress(i, { total: 5 });
+    await ctx.log.warning(`step ${i}`);
+    ctx.closeStream(5);
+  }
+  return "done";
 });
 const form = z.object({ name: z.string() });
-const greet = tool({
-  name: "greet",
-  async run(_input, ctx) {
-    if (!ctx.client.capabilities.elicitation) return "no name";
-    const { content } = await ctx.elicit("name", { message: "Name?", schema: form });
-    return `Hello ${content?.name}`;
-  },
+const greet = plainTool("greet", async (ctx) => {
+  if (!ctx.client.capabilities.elicitation) return "no name";
+  const { content } = await ctx.elicit("name", { message: "Name?", schema: form });
+  return `Hello ${content?.name}`;
 });
-const ask = tool({
-  name: "ask",
-  run: async (_input, ctx) => (await ctx.elicit("name", { message: "Name?", schema: form })).content?.name,
-});
+const ask = plainTool(
+  "ask",
+  async (ctx) => (await ctx.elicit("name", { message: "Name?", schema: form })).content?.name,
+);
 const needy = tool({ name: "needy", requires: ["elicitation"], run: () => "ran" });
 const wipe = tool({ name: "wipe", use: [confirm("Wipe?")], run: () => "wiped" });
 const handlers = [note, busy, greet, ask, needy, wipe];
@@ -152,14 +146,11 @@ const call = (name: string) => ({
 Deno.test("with streams: false, the response of a slow call starts only with its result, and has no white space", async () => {
   let gates = gate();
   let runs = 0;
-  const hold = tool({
-    name: "hold",
-    async run(_input, ctx) {
-      runs++;
-      await ctx.progress(1);
-      await gates.pass;
-      return "held";
-    },
+  const hold = plainTool("hold", async (ctx) => {
+    runs++;
+    await ctx.progress(1);
+    await gates.pass;
+    return "held";
   });
   const clock = fakeClock();
   await using server = createServer({ name: "b", version: "1.0.0", handlers: [hold], streams: false, clock });
@@ -215,16 +206,13 @@ for (const says of ["nothing", "progress", "a log message"]) {
   behaviour(
     `a call that sends ${says} and then closes its stream still returns its result in every revision`,
     async (connect, { version, transport }) => {
-      const leave = tool({
-        name: "leave",
-        async run(_input, ctx) {
-          if (says === "progress") await ctx.progress(1);
-          if (says === "a log message") await ctx.log.info("before");
-          ctx.closeStream(5);
-          await turn(5);
-          ctx.closeStream(5);
-          return "back";
-        },
+      const leave = plainTool("leave", async (ctx) => {
+        if (says === "progress") await ctx.progress(1);
+        if (says === "a log message") await ctx.log.info("before");
+        ctx.closeStream(5);
+        await turn(5);
+        ctx.closeStream(5);
+        return "back";
       });
       const { client } = await connect({ handlers: [leave] }, { logLevel: "debug" });
       const result = await client.callTool("leave", {}, { meta: { progressToken: 1 } });

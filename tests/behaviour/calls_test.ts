@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
-import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, LEGACY_VERSIONS, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -61,12 +61,9 @@ behaviour("middleware can change a result, return its own result, or fail", asyn
   };
   const ran: string[] = [];
   const handlers = ["changed", "answered", "refused", "broken"].map((name) =>
-    tool({
-      name,
-      run() {
-        ran.push(name);
-        return "run";
-      },
+    plainTool(name, () => {
+      ran.push(name);
+      return "run";
     })
   );
   const { client, takeFaults } = await connect({ handlers, use: [use] });
@@ -137,12 +134,9 @@ behaviour("concurrent calls each get their own progress and result", async (conn
 behaviour("messages that a handler sends after its result are dropped", async (connect) => {
   const { pass, open } = gate();
   const said: Promise<unknown>[] = [];
-  const late = tool({
-    name: "late",
-    run(_input, ctx) {
-      said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log.error("late"), ctx.closeStream()])));
-      return "done";
-    },
+  const late = plainTool("late", (ctx) => {
+    said.push(pass.then(() => Promise.all([ctx.progress(1), ctx.log.error("late"), ctx.closeStream()])));
+    return "done";
   });
   const next = tool({ name: "next", run: () => "next" });
   const { client } = await connect({ handlers: [late, next] }, { logLevel: "debug" });
@@ -154,12 +148,9 @@ behaviour("messages that a handler sends after its result are dropped", async (c
 });
 
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] as const;
-const logging = tool({
-  name: "logging",
-  async run(_input, ctx) {
-    for (const level of LEVELS) await ctx.log[level]({ text: level }, { logger: "test" });
-    return "";
-  },
+const logging = plainTool("logging", async (ctx) => {
+  for (const level of LEVELS) await ctx.log[level]({ text: level }, { logger: "test" });
+  return "";
 });
 
 for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
@@ -193,12 +184,9 @@ behaviour("the log level of a session can be changed, but only to a valid level"
 behaviour("a call continues after logging data that cannot be serialized", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
-  const odd = tool({
-    name: "odd",
-    async run(_input, ctx) {
-      for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log.error(data);
-      return "done";
-    },
+  const odd = plainTool("odd", async (ctx) => {
+    for (const data of [1n, cycle, undefined, () => {}, null, "fine"]) await ctx.log.error(data);
+    return "done";
   });
   const { client } = await connect({ handlers: [odd] }, { logLevel: "debug" });
   assertEquals(textOf(await client.callTool("odd")), "done");

@@ -9,7 +9,7 @@ import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import type { FaultEvent } from "../../src/observe/observe.ts";
-import { behaviour, gate, until } from "../support/behaviour.ts";
+import { behaviour, gate, plainTool, until } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -31,34 +31,22 @@ const asker = service("asker", () => ({
 const wrapping = extension({ id: "com.example/wrapping" });
 
 const forgetting = [
-  tool({
-    name: "void",
-    run(_input, ctx) {
-      void ask(ctx);
-      return "done";
-    },
+  plainTool("void", (ctx) => {
+    void ask(ctx);
+    return "done";
   }),
-  tool({
-    name: "later",
-    async run(_input, ctx) {
-      await undefined;
-      ask(ctx);
-      return "done";
-    },
+  plainTool("later", async (ctx) => {
+    await undefined;
+    ask(ctx);
+    return "done";
   }),
-  tool({
-    name: "url",
-    run: (_input, { elicitUrl }) => void elicitUrl("page", { message: "Pay", url: "https://example.com/pay" }),
-  }),
+  plainTool("url", ({ elicitUrl }) => void elicitUrl("page", { message: "Pay", url: "https://example.com/pay" })),
   tool({ name: "sample", run: (_input, ctx) => void ctx.sample("joke", { messages: [], maxTokens: 1 }) }),
   tool({ name: "roots", run: (_input, ctx) => void ctx.roots() }),
-  tool({
-    name: "second",
-    async run(_input, ctx) {
-      const { action } = await ask(ctx, "first");
-      void ask(ctx, "second");
-      return action;
-    },
+  plainTool("second", async (ctx) => {
+    const { action } = await ask(ctx, "first");
+    void ask(ctx, "second");
+    return action;
   }),
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.forget(ctx) }),
   tool({
@@ -124,52 +112,34 @@ const awaiting = [
   tool({ name: "passed_on", run: (_input, ctx) => ask(ctx) }),
   tool({ name: "async", run: async (_input, ctx) => await ask(ctx) }),
   tool({ name: "all", run: (_input, ctx) => Promise.all([ask(ctx, "a"), ask(ctx, "b")]) }),
-  tool({
-    name: "settled",
-    run: async (_input, ctx) => (await Promise.allSettled([ask(ctx, "a"), ask(ctx, "b")])).length,
+  plainTool("settled", async (ctx) => (await Promise.allSettled([ask(ctx, "a"), ask(ctx, "b")])).length),
+  plainTool("one_by_one", async (ctx) => {
+    const [a, b] = [ask(ctx, "a"), ask(ctx, "b")];
+    return [(await a).action, (await b).action];
   }),
-  tool({
-    name: "one_by_one",
-    async run(_input, ctx) {
-      const [a, b] = [ask(ctx, "a"), ask(ctx, "b")];
-      return [(await a).action, (await b).action];
-    },
+  plainTool("handled", (ctx) => {
+    // The `catch` shows that the handler ignores the answer on purpose.
+    ask(ctx).catch(() => {});
+    return "done";
   }),
-  tool({
-    name: "handled",
-    run(_input, ctx) {
-      // The `catch` shows that the handler ignores the answer on purpose.
-      ask(ctx).catch(() => {});
-      return "done";
-    },
+  plainTool("unwinds", async (ctx) => {
+    const answer = ask(ctx, "a");
+    if (!(await ask(ctx, "b")).content) throw new ToolError("declined");
+    return (await answer).action;
   }),
-  tool({
-    name: "unwinds",
-    async run(_input, ctx) {
-      const answer = ask(ctx, "a");
-      if (!(await ask(ctx, "b")).content) throw new ToolError("declined");
-      return (await answer).action;
-    },
+  plainTool("fails", async (ctx) => {
+    const answer = ask(ctx);
+    if (ctx.method) throw new ToolError("before the await");
+    return await answer;
   }),
-  tool({
-    name: "fails",
-    async run(_input, ctx) {
-      const answer = ask(ctx);
-      if (ctx.method) throw new ToolError("before the await");
-      return await answer;
-    },
-  }),
-  tool({
-    name: "catches",
-    async run(_input, ctx) {
-      const answer = ask(ctx, "a");
-      try {
-        await ask(ctx, "b");
-      } catch {
-        return "undecided";
-      }
-      return (await answer).action;
-    },
+  plainTool("catches", async (ctx) => {
+    const answer = ask(ctx, "a");
+    try {
+      await ask(ctx, "b");
+    } catch {
+      return "undecided";
+    }
+    return (await answer).action;
   }),
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.wait(ctx) }),
 ];
@@ -184,14 +154,11 @@ behaviour("a question that a handler awaits is not reported", async (join) => {
 behaviour("a call that is cancelled before it awaits a question is not reported", async (join) => {
   const { pass, open } = gate();
   let hasAsked = false;
-  const slow = tool({
-    name: "slow",
-    async run(_input, ctx) {
-      const answer = ask(ctx);
-      hasAsked = true;
-      await pass;
-      return (await answer).action;
-    },
+  const slow = plainTool("slow", async (ctx) => {
+    const answer = ask(ctx);
+    hasAsked = true;
+    await pass;
+    return (await answer).action;
   });
   const { client: connected } = await join({ handlers: [slow], clock: fakeClock() }, client);
   const warnings = await collectWarnings(async () => {
@@ -209,15 +176,12 @@ behaviour("a handler that returns early because its call was cancelled is not re
   const { pass, open } = gate();
   let signal: AbortSignal | undefined;
   let hasEnded = false;
-  const slow = tool({
-    name: "slow",
-    async run(_input, ctx) {
-      const answer = ask(ctx);
-      signal = ctx.signal;
-      await pass;
-      hasEnded = true;
-      return ctx.signal.aborted ? "stopped" : (await answer).action;
-    },
+  const slow = plainTool("slow", async (ctx) => {
+    const answer = ask(ctx);
+    signal = ctx.signal;
+    await pass;
+    hasEnded = true;
+    return ctx.signal.aborted ? "stopped" : (await answer).action;
   });
   const forgets = tool({ name: "forgets", run: (_input, ctx) => void ask(ctx) });
   const { client: connected } = await join({ handlers: [slow, forgets], clock: fakeClock() }, client);

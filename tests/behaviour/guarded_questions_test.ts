@@ -7,7 +7,7 @@ import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observe/observe.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, plainTool, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "../tasks/declared.ts";
 
@@ -83,10 +83,9 @@ behaviour(
     await using upstream = createServer({
       name: "upstream",
       version: "1.0.0",
-      handlers: [tool({
-        name: "ask",
-        run: async (_input, ctx) => (await ctx.elicit("up", { message: `Upstream ${PIN}`, schema: empty })).action,
-      })],
+      handlers: [
+        plainTool("ask", async (ctx) => (await ctx.elicit("up", { message: `Upstream ${PIN}`, schema: empty })).action),
+      ],
     });
     await using far = await connectTo(upstream, { era: "modern", capabilities: { elicitation: { form: {} } } });
     const made = service("made", async ({ ctx }) => {
@@ -107,15 +106,12 @@ behaviour(
       tool({ name: "served", services: { made }, run: (_input, { services }) => services.made }),
       tool({ name: "around", use: [ask("Middleware")], run: () => "accept" }),
       group("group", [tool({ name: "grouped", run: () => "accept" })], { use: [ask("Group")] }),
-      tool({
-        name: "reads",
-        run: async (_input, ctx) => String(Object((await ctx.readResource("page://1"))[0]).text),
-      }),
-      tool({
-        name: "forwards",
-        run: (_input, ctx) =>
+      plainTool("reads", async (ctx) => String(Object((await ctx.readResource("page://1"))[0]).text)),
+      plainTool(
+        "forwards",
+        (ctx) =>
           ctx.forward((retry, how) => far.request("tools/call", { name: "ask", ...retry }, how), { key: "far ask" }),
-      }),
+      ),
     ];
     const { asked, options } = record();
     const { client } = await connect({ handlers, use: [guard({ output: [hide] })] }, options);
@@ -142,12 +138,9 @@ behaviour("a call fails if a guard refuses its question, even if the handler cat
     if (String(message).includes(PIN)) throw error();
   });
   const handlers = [
-    tool({
-      name: "catches",
-      run: async (_input, ctx) => {
-        const asked = ctx.elicit("a", { message: PIN, schema: empty });
-        return await asked.then(() => "answered", () => "caught");
-      },
+    plainTool("catches", async (ctx) => {
+      const asked = ctx.elicit("a", { message: PIN, schema: empty });
+      return await asked.then(() => "answered", () => "caught");
     }),
     tool({ name: "confirms", use: [confirm(`Delete ${PIN}?`)], run: () => "deleted" }),
     tool({
@@ -271,13 +264,10 @@ behaviour("questions that are asked together are sent together, also with a slow
     if (Object(value).message === `b ${PIN}`) { for (let turn = 0; turn < 50; turn++) await ctx.signal.aborted; }
     return hide(value);
   };
-  const ask = tool({
-    name: "ask",
-    run: async (_input, ctx) => {
-      runs++;
-      const both = ["a", "b"].map((key) => ctx.elicit(key, { message: `${key} ${PIN}`, schema: empty }));
-      return (await Promise.all(both)).map(({ action }) => action).join();
-    },
+  const ask = plainTool("ask", async (ctx) => {
+    runs++;
+    const both = ["a", "b"].map((key) => ctx.elicit(key, { message: `${key} ${PIN}`, schema: empty }));
+    return (await Promise.all(both)).map(({ action }) => action).join();
   });
   const events: AskedEvent[] = [];
   const { client } = await connect({

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertInstanceOf, assertRejects } from "@std/asse
 import { z } from "zod";
 import { type Context, group, McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { cache, guard, idempotent, layer, quota, retry } from "../../src/layers/layers.ts";
-import { behaviour, raise, textOf, turn } from "../support/behaviour.ts";
+import { behaviour, plainTool, raise, textOf, turn } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const pair = z.object({ a: z.number(), b: z.number().default(2) });
@@ -436,10 +436,10 @@ const echo = ({ message }: { readonly message: string }) => ({ action: "accept",
 const JOINED = ["a b", "a\tb", "a\t b", "a\t\t b", 'inner "a" b', 'inner "a"\t b', 'inner "a"\t\t b', "inner a\t b"];
 
 behaviour("no key of a handler equals a key of its inner calls", async (connect) => {
-  const inner = tool({
-    name: "inner",
-    run: async (_input, ctx) => JSON.stringify([await ctx.once("b", () => "inner"), await ask(ctx, "b", "inner?")]),
-  });
+  const inner = plainTool(
+    "inner",
+    async (ctx) => JSON.stringify([await ctx.once("b", () => "inner"), await ask(ctx, "b", "inner?")]),
+  );
   const outer = tool({
     name: "outer",
     input: z.object({ key: z.string() }),
@@ -470,13 +470,10 @@ behaviour("no key of an inner call equals a key with which another inner call ma
     input: z.object({ key: z.string() }),
     run: async ({ key }, ctx) => textOf(await ctx.callTool(value, { at: "nested", key: "c" }, { key })),
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      const deep = ctx.callTool(nested, { key: "b" }, { key: "a" });
-      const direct = JOINED.map((key) => ctx.callTool(value, { at: key, key: "c" }, { key }));
-      return JSON.stringify((await Promise.all([deep, ...direct])).map(textOf));
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    const deep = ctx.callTool(nested, { key: "b" }, { key: "a" });
+    const direct = JOINED.map((key) => ctx.callTool(value, { at: key, key: "c" }, { key }));
+    return JSON.stringify((await Promise.all([deep, ...direct])).map(textOf));
   });
   const { client } = await connect({ handlers: [value, nested, outer] }, { onElicit: echo });
   const texts: string[] = JSON.parse(textOf(await client.callTool("outer")));
@@ -487,22 +484,16 @@ behaviour("a key that names another handler in the next run brings no values and
   let runs = 0;
   const asked: string[] = [];
   const make = (name: string) =>
-    tool({
-      name,
-      run: async (_input, ctx) => JSON.stringify([await ctx.once("v", () => name), await ask(ctx, "q", "Sure?")]),
-    });
+    plainTool(name, async (ctx) => JSON.stringify([await ctx.once("v", () => name), await ask(ctx, "q", "Sure?")]));
   const page = resource({
     uri: "page://a",
     name: "page",
     read: async (_uri, ctx) => await ctx.once("v", () => "page"),
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      const { content } = await ctx.callTool(["first", "second"][Math.min(runs++, 1)], {}, { key: "k" });
-      const [{ text }] = await ctx.readResource("page://a", { key: "v" });
-      return JSON.stringify([textOf({ content }), text]);
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    const { content } = await ctx.callTool(["first", "second"][Math.min(runs++, 1)], {}, { key: "k" });
+    const [{ text }] = await ctx.readResource("page://a", { key: "v" });
+    return JSON.stringify([textOf({ content }), text]);
   });
   const handlers = [make("first"), make("second"), page, outer];
   const { client } = await connect({ handlers }, {

@@ -12,6 +12,7 @@ import {
   fence,
   fenced,
   gate,
+  plainTool,
   raise,
   started,
   textOf,
@@ -64,20 +65,17 @@ behaviour(
         return name;
       },
     });
-    const outer = tool({
-      name: "outer",
-      run: async (_input, ctx) => {
-        const { progress } = ctx;
-        await progress(1, { total: 3 });
-        await ctx.callTool(steps, { name: "a", total: 2 });
-        await progress(2, { total: 3 });
-        await ctx.callTool(nested, { name: "b" });
-        // A value that is not greater than the previous value of the same handler changes nothing.
-        await progress(2, { total: 3 });
-        await ctx.callTool(steps, { name: "c" });
-        await progress(3, { total: 3 });
-        return "done";
-      },
+    const outer = plainTool("outer", async (ctx) => {
+      const { progress } = ctx;
+      await progress(1, { total: 3 });
+      await ctx.callTool(steps, { name: "a", total: 2 });
+      await progress(2, { total: 3 });
+      await ctx.callTool(nested, { name: "b" });
+      // A value that is not greater than the previous value of the same handler changes nothing.
+      await progress(2, { total: 3 });
+      await ctx.callTool(steps, { name: "c" });
+      await progress(3, { total: 3 });
+      return "done";
     });
     const { client } = await connect({ handlers: [steps, nested, outer] }, { logLevel: "info" });
     const got: unknown[] = [];
@@ -115,10 +113,10 @@ behaviour("progress of parallel inner calls increases", async (connect) => {
       return "";
     },
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => void await Promise.all([0, 1].map((at) => ctx.callTool(steps, { at }))),
-  });
+  const outer = plainTool(
+    "outer",
+    async (ctx) => void await Promise.all([0, 1].map((at) => ctx.callTool(steps, { at }))),
+  );
   const { client } = await connect({ handlers: [steps, outer] });
   const got: number[] = [];
   await client.callTool("outer", {}, { onProgress: ({ progress }) => void got.push(progress) });
@@ -127,20 +125,14 @@ behaviour("progress of parallel inner calls increases", async (connect) => {
 });
 
 behaviour("inner calls that log too fast together lose messages, but not the response", async (connect) => {
-  const inner = tool({
-    name: "inner",
-    run: (_input, ctx) => {
-      // Do not await the messages, so that each inner call sends them faster than the client reads.
-      for (let at = 0; at < 256; at++) void ctx.log.info("x".repeat(1000));
-      return "";
-    },
+  const inner = plainTool("inner", (ctx) => {
+    // Do not await the messages, so that each inner call sends them faster than the client reads.
+    for (let at = 0; at < 256; at++) void ctx.log.info("x".repeat(1000));
+    return "";
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner, {})));
-      return "done";
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner, {})));
+    return "done";
   });
   const { client } = await connect({ handlers: [inner, outer] }, { logLevel: "info" });
   assertEquals(textOf(await client.callTool("outer")), "done");
@@ -172,18 +164,15 @@ behaviour("parallel inner calls get their own answers and values, whatever order
       return `${await ask(ctx, "q", `page ${id}`)}`;
     },
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      runs++;
-      const names = ["a", "b", "c", "d"];
-      const order = runs % 2 ? names : names.toReversed();
-      const all = await Promise.all([
-        ...order.map(async (name) => JSON.parse(textOf(await ctx.callTool(slow, { name })))),
-        ...["page://1", "page://2"].map(async (uri) => [uri, Object((await ctx.readResource(uri))[0]).text]),
-      ]);
-      return JSON.stringify(all.sort());
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    runs++;
+    const names = ["a", "b", "c", "d"];
+    const order = runs % 2 ? names : names.toReversed();
+    const all = await Promise.all([
+      ...order.map(async (name) => JSON.parse(textOf(await ctx.callTool(slow, { name })))),
+      ...["page://1", "page://2"].map(async (uri) => [uri, Object((await ctx.readResource(uri))[0]).text]),
+    ]);
+    return JSON.stringify(all.sort());
   });
   const { asked, onElicit } = answering();
   const { client } = await connect({ handlers: [slow, page, outer] }, { onElicit });
@@ -205,13 +194,10 @@ behaviour("parallel inner calls get their own answers and values, whatever order
 behaviour("inner calls that ask at the same time ask in one round", async (connect, { era }) => {
   let runs = 0;
   const asks = tool({ name: "asks", input: named, run: async ({ name }, ctx) => await ask(ctx, "q", name) ?? "" });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      runs++;
-      const calls = ["a", "b", "c"].map(async (name) => textOf(await ctx.callTool(asks, { name })));
-      return (await Promise.all(calls)).join();
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    runs++;
+    const calls = ["a", "b", "c"].map(async (name) => textOf(await ctx.callTool(asks, { name })));
+    return (await Promise.all(calls)).join();
   });
   const { client } = await connect({ handlers: [asks, outer] }, { onElicit: answering().onElicit });
   assertEquals(textOf(await client.callTool("outer")), "A,B,C");
@@ -226,16 +212,13 @@ behaviour("equal inner calls have separate answers, and a key replaces the key f
     run: async (_input, ctx) => `${await ctx.once("n", () => ++runs)} ${await ask(ctx, "q", "same")}`,
   });
   let time = 0;
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      const texts = [];
-      for (const at of [1, 1]) texts.push(textOf(await ctx.callTool(asks, { at })));
-      // Without a key, the changed argument would ask the question again and again.
-      texts.push(textOf(await ctx.callTool(asks, { at: ++time }, { key: "timed" })));
-      const error = await assertRejects(() => ctx.callTool(asks, { at: 9 }, { key: "timed" }), TypeError);
-      return JSON.stringify([...texts, error.message]);
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    const texts = [];
+    for (const at of [1, 1]) texts.push(textOf(await ctx.callTool(asks, { at })));
+    // Without a key, the changed argument would ask the question again and again.
+    texts.push(textOf(await ctx.callTool(asks, { at: ++time }, { key: "timed" })));
+    const error = await assertRejects(() => ctx.callTool(asks, { at: 9 }, { key: "timed" }), TypeError);
+    return JSON.stringify([...texts, error.message]);
   });
   const { asked, onElicit } = answering();
   const { client } = await connect({ handlers: [asks, outer] }, { onElicit });
@@ -259,12 +242,9 @@ behaviour("an inner tool with a confirmation asks the user for each call", async
       return name;
     },
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      for (const name of ["a", "b"]) await ctx.callTool(wipe, { name });
-      return "done";
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    for (const name of ["a", "b"]) await ctx.callTool(wipe, { name });
+    return "done";
   });
   const asked: string[] = [];
   const { client, join } = await connect({ handlers: [wipe, outer] }, {
@@ -318,17 +298,14 @@ behaviour("a cancelled call cancels its inner calls, and an inner tool has its o
 behaviour("a call that the client cancels cancels its inner calls", async (connect) => {
   const aborted: unknown[] = [];
   let isRunning = false;
-  const hang = tool({
-    name: "hang",
-    run: (_input, { signal }) =>
-      new Promise<never>((_, reject) => {
-        isRunning = true;
-        signal.addEventListener("abort", () => {
-          aborted.push(signal.reason.name);
-          reject(signal.reason);
-        });
-      }),
-  });
+  const hang = plainTool("hang", ({ signal }) =>
+    new Promise<never>((_, reject) => {
+      isRunning = true;
+      signal.addEventListener("abort", () => {
+        aborted.push(signal.reason.name);
+        reject(signal.reason);
+      });
+    }));
   const middle = tool({ name: "middle", run: async (_input, ctx) => textOf(await ctx.callTool(hang, {})) });
   const outer = tool({ name: "outer", run: async (_input, ctx) => textOf(await ctx.callTool(middle, {})) });
   const { client } = await connect({ handlers: [hang, middle, outer] });
@@ -353,14 +330,8 @@ behaviour(
         throw new ToolError("stopped");
       }
     };
-    const ping: ReturnType<typeof tool> = tool({
-      name: "ping",
-      run: async (_input, ctx) => await note(ctx.callTool("pong")),
-    });
-    const pong = tool({
-      name: "pong",
-      run: async (_input, ctx) => await note(ctx.callTool("ping")),
-    });
+    const ping: ReturnType<typeof tool> = plainTool("ping", async (ctx) => await note(ctx.callTool("pong")));
+    const pong = plainTool("pong", async (ctx) => await note(ctx.callTool("ping")));
     const self = tool({ name: "self", run: async (_input, ctx) => await note(ctx.callTool("self")) });
     const { client } = await connect({ handlers: [ping, pong, self] });
     assert((await client.callTool("ping")).isError);
@@ -378,34 +349,22 @@ behaviour("one call makes at most 256 inner calls, counted with their inner call
   const reached: LimitEvent[] = [];
   let runs = 0;
   const leaf = tool({ name: "leaf", run: () => `${++runs}` });
-  const branch = tool({
-    name: "branch",
-    run: async (_input, ctx) => {
-      for (let at = 0; at < 9; at++) await ctx.callTool(leaf, {});
-      return "";
-    },
+  const branch = plainTool("branch", async (ctx) => {
+    for (let at = 0; at < 9; at++) await ctx.callTool(leaf, {});
+    return "";
   });
-  const root = tool({
-    name: "root",
-    run: async (_input, ctx) => {
-      for (let at = 0; at < 26; at++) await ctx.callTool(branch, {});
-      return "never";
-    },
+  const root = plainTool("root", async (ctx) => {
+    for (let at = 0; at < 26; at++) await ctx.callTool(branch, {});
+    return "never";
   });
-  const all = tool({
-    name: "all",
-    run: async (_input, ctx) => {
-      const calls = await Promise.allSettled(Array.from({ length: 10_000 }, () => ctx.callTool(leaf, {})));
-      const failed = calls.filter((each) => each.status === "rejected");
-      return `${failed.length} ${failed[0].reason.message}`;
-    },
+  const all = plainTool("all", async (ctx) => {
+    const calls = await Promise.allSettled(Array.from({ length: 10_000 }, () => ctx.callTool(leaf, {})));
+    const failed = calls.filter((each) => each.status === "rejected");
+    return `${failed.length} ${failed[0].reason.message}`;
   });
-  const pages = tool({
-    name: "pages",
-    run: async (_input, ctx) => {
-      for (let at = 0; at < 300; at++) await ctx.list("tools");
-      return "never";
-    },
+  const pages = plainTool("pages", async (ctx) => {
+    for (let at = 0; at < 300; at++) await ctx.list("tools");
+    return "never";
   });
   const observer = { limit: (event: LimitEvent) => void reached.push(event) };
   const { client, takeFaults } = await connect({ handlers: [leaf, branch, root, all, pages], observer });
@@ -430,26 +389,23 @@ behaviour("a call that has its response makes no inner calls, and those that run
   const errors: unknown[] = [];
   const aborted: unknown[] = [];
   const leaf = tool({ name: "leaf", run: () => "leaf" });
-  const hang = tool({
-    name: "hang",
-    run: (_input, { signal }) =>
+  const hang = plainTool(
+    "hang",
+    ({ signal }) =>
       new Promise<never>((_, reject) =>
         signal.addEventListener("abort", () => {
           aborted.push(signal.reason.why);
           reject(signal.reason);
         })
       ),
-  });
-  const outer = tool({
-    name: "outer",
-    run: (_input, ctx) => {
-      ctx.callTool(hang, {}).catch((error) => errors.push(error.why));
-      const later = [() => ctx.callTool(leaf, {}), () => ctx.list("tools"), () => ctx.getPrompt("text")];
-      for (const run of later) {
-        pass.then<unknown>(run).then(() => errors.push("ran"), ({ message }) => errors.push(message));
-      }
-      return turn().then(() => "done");
-    },
+  );
+  const outer = plainTool("outer", (ctx) => {
+    ctx.callTool(hang, {}).catch((error) => errors.push(error.why));
+    const later = [() => ctx.callTool(leaf, {}), () => ctx.list("tools"), () => ctx.getPrompt("text")];
+    for (const run of later) {
+      pass.then<unknown>(run).then(() => errors.push("ran"), ({ message }) => errors.push(message));
+    }
+    return turn().then(() => "done");
   });
   const text = prompt({ name: "text", run: () => "text" });
   const { client } = await connect({ handlers: [leaf, hang, text, outer] });
@@ -488,22 +444,16 @@ behaviour(
       }));
     const looked = tool({ name: "looked", allow: () => pass.then(() => true), use: [noting("looked")], run: () => "" });
     const limited = tool({ name: "limited", use: [noting("limited", () => pass)], run: () => "" });
-    const middle = tool({
-      name: "middle",
-      async run(_input, { callTool }) {
-        for (const inner of [looked, limited]) callTool(inner, {}).catch(({ message }) => errors.push(message));
-        await until(() => steps.length === 1, "one inner call waits in its limit");
-        return "middle";
-      },
+    const middle = plainTool("middle", async ({ callTool }) => {
+      for (const inner of [looked, limited]) callTool(inner, {}).catch(({ message }) => errors.push(message));
+      await until(() => steps.length === 1, "one inner call waits in its limit");
+      return "middle";
     });
-    const outer = tool({
-      name: "outer",
-      async run(_input, { callTool }) {
-        await callTool(middle, {});
-        open();
-        await until(() => errors.length === 2, "both inner calls have ended");
-        return "outer";
-      },
+    const outer = plainTool("outer", async ({ callTool }) => {
+      await callTool(middle, {});
+      open();
+      await until(() => errors.length === 2, "both inner calls have ended");
+      return "outer";
     });
     const { client } = await connect({ handlers: [looked, limited, middle, outer] });
     assertEquals(textOf(await client.callTool("outer")), "outer");
@@ -519,13 +469,10 @@ behaviour("a refused call makes no inner calls, and those that run are cancelled
   const { pass, open } = gate();
   const reasons: unknown[] = [];
   const kept: Context[] = [];
-  const work = tool({
-    name: "work",
-    run: async (_input, { signal }) => {
-      signal.addEventListener("abort", () => reasons.push(signal.reason.why));
-      open();
-      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    },
+  const work = plainTool("work", async ({ signal }) => {
+    signal.addEventListener("abort", () => reasons.push(signal.reason.why));
+    open();
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   });
   const hidden = tool({
     name: "hidden",
@@ -553,16 +500,13 @@ behaviour("observers get an event of each inner call, with the id of its outer c
   const bad = tool({ name: "bad", run: () => raise(new ToolError("no")) });
   const text = prompt({ name: "text", run: () => "text" });
   const middle = tool({ name: "middle", run: async (_input, ctx) => textOf(await ctx.callTool(leaf, {})) });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      await ctx.callTool(middle, {});
-      await ctx.callTool(bad, {}).catch(() => {});
-      await ctx.getPrompt(text, {});
-      await ctx.list("prompts");
-      await ctx.callTool("unknown").catch(() => {});
-      return "done";
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    await ctx.callTool(middle, {});
+    await ctx.callTool(bad, {}).catch(() => {});
+    await ctx.getPrompt(text, {});
+    await ctx.list("prompts");
+    await ctx.callTool("unknown").catch(() => {});
+    return "done";
   });
   const observer = {
     call: (event: CallEvent) => void events.push(event),
@@ -593,13 +537,10 @@ behaviour("an inner tool that would become a task runs to its end", async (conne
     tool({ name: "inner", use: [task({ after: 0 })], run: () => pass.then(() => "inner") }),
     tool({ name: "required", use: [task({ after: 0, required: true })], run: () => "required" }),
   ];
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => {
-      const texts = inner.map(async (each) => textOf(await ctx.callTool(each, {})));
-      open();
-      return (await Promise.all(texts)).join();
-    },
+  const outer = plainTool("outer", async (ctx) => {
+    const texts = inner.map(async (each) => textOf(await ctx.callTool(each, {})));
+    open();
+    return (await Promise.all(texts)).join();
   });
   const { client, join } = await connect({ handlers: [...inner, outer, tasks()] }, declared);
   assertEquals(textOf(await client.callTool("outer")), "inner,required");
@@ -640,10 +581,7 @@ behaviour("a tool in a group is called by its name in the group, also by another
     limit: ({ outer }) => void seen.push([name, outer]),
   }));
   const leaf = tool({ name: "leaf", use: [noting], run: () => "leaf" });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => textOf(await ctx.callTool("math_leaf")),
-  });
+  const outer = plainTool("outer", async (ctx) => textOf(await ctx.callTool("math_leaf")));
   const { client } = await connect({ handlers: [group("math", [leaf]), outer] });
   assertEquals(textOf(await client.callTool("outer")), "leaf");
   assertEquals(seen, [["math_leaf", { method: "tools/call", params: { name: "outer" } }]]);
@@ -675,21 +613,15 @@ for (const step of ["allow", "limit", "run"]) {
       const begun = gate();
       const reasons: unknown[] = [];
       let waiting = 0;
-      const hang = tool({
-        name: "hang",
-        run: async (_input, { signal }) => {
-          signal.addEventListener("abort", () => reasons.push(signal.reason.why));
-          begun.open();
-          await pass;
-        },
+      const hang = plainTool("hang", async ({ signal }) => {
+        signal.addEventListener("abort", () => reasons.push(signal.reason.why));
+        begun.open();
+        await pass;
       });
-      const middle = tool({
-        name: "middle",
-        run: async (_input, ctx) => {
-          // Do not await the inner call.
-          started(ctx.callTool("hang"));
-          await begun.pass;
-        },
+      const middle = plainTool("middle", async (ctx) => {
+        // Do not await the inner call.
+        started(ctx.callTool("hang"));
+        await begun.pass;
       });
       const wait = async (ctx: Context) => {
         await ctx.callTool("middle");

@@ -6,7 +6,7 @@ import type { Middleware, ServerOptions } from "../../mod.ts";
 import { type Layer, layer, quota } from "../../src/layers/layers.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, gate, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import type { BehaviourOptions } from "../support/behaviour.ts";
 
 const ID = "com.example/late";
@@ -241,13 +241,10 @@ behaviour("a read that a handler has not awaited does not start after the respon
     read: (_uri, ctx) => (void ctx.readResource("x://slow"), ""),
   });
   const late: Promise<unknown>[] = [];
-  const run = tool({
-    name: "run",
-    run: async (_input, ctx) => {
-      await ctx.readResource("x://outer");
-      late.push(ctx.readResource("x://slow").catch((error) => error));
-      return "done";
-    },
+  const run = plainTool("run", async (ctx) => {
+    await ctx.readResource("x://outer");
+    late.push(ctx.readResource("x://slow").catch((error) => error));
+    return "done";
   });
   const { client, takeFaults } = await connect({ handlers: [slow, outer, run] });
   assertEquals(textOf(await client.callTool("run")), "done");
@@ -290,13 +287,10 @@ for (const [name, toLayer] of Object.entries(LATE_LAYERS)) {
       read: () => (steps.push("read"), "row"),
     });
     const ended = gate();
-    const run = tool({
-      name: "run",
-      run: async (_input, ctx) => {
-        ctx.readResource("x://row").then(ended.open, ended.open);
-        await until(() => waiting, "the read has begun");
-        return "done";
-      },
+    const run = plainTool("run", async (ctx) => {
+      ctx.readResource("x://row").then(ended.open, ended.open);
+      await until(() => waiting, "the read has begun");
+      return "done";
     });
     const { client, takeFaults } = await connect({ handlers: [late, row, run] });
     assertEquals(textOf(await client.callTool("run")), "done");

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type Context, createServer, extension, McpError, prompt, resource, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, plainTool, textOf, until } from "../support/behaviour.ts";
 import { readReply, toRequest, toStatus } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { openSession, toHello, toSessionRequest } from "../support/sessions.ts";
@@ -104,15 +104,12 @@ behaviour("a fixed URI is found under each equivalent URI, and a template is not
 
 behaviour("errors in log messages are sent as their text, without the stack", async (join) => {
   const got: unknown[] = [];
-  const log = tool({
-    name: "log",
-    async run(_input, ctx: Context) {
-      await ctx.log.error(new RangeError("too big"));
-      await ctx.log.error({ error: new TypeError("wrong"), count: 1 });
-      await ctx.log.error([new Error("first"), "second"]);
-      await ctx.log.info({ plain: true });
-      return "";
-    },
+  const log = plainTool("log", async (ctx: Context) => {
+    await ctx.log.error(new RangeError("too big"));
+    await ctx.log.error({ error: new TypeError("wrong"), count: 1 });
+    await ctx.log.error([new Error("first"), "second"]);
+    await ctx.log.info({ plain: true });
+    return "";
   });
   const { client } = await join({ handlers: [log] }, {
     logLevel: "debug",
@@ -189,16 +186,13 @@ const REPLIES: readonly (readonly [reply: object, outcome: string])[] = [
 ];
 
 Deno.test("an answer that is not a valid response ends the call that waits for it", async () => {
-  const ask = tool({
-    name: "ask",
-    async run(_input, ctx) {
-      try {
-        return (await ctx.elicit("q", { message: "?", schema: { type: "object", properties: {} } })).action;
-      } catch (error) {
-        if (error instanceof McpError) return "failed";
-        throw error;
-      }
-    },
+  const ask = plainTool("ask", async (ctx) => {
+    try {
+      return (await ctx.elicit("q", { message: "?", schema: { type: "object", properties: {} } })).action;
+    } catch (error) {
+      if (error instanceof McpError) return "failed";
+      throw error;
+    }
   });
   for (const [reply, outcome] of REPLIES) {
     await using server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });

@@ -5,7 +5,7 @@ import { createServer, media, prompt, resource, resourceLink, tool } from "../..
 import type { Revision, SamplingMessage, ServerOptions } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
-import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, plainTool, textOf, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply, toStatus } from "../support/requests.ts";
@@ -199,10 +199,10 @@ const choices = z.object({
 behaviour(
   "a form has the kinds of choices that the revision defines, and each kind gives the same answer",
   async (connect, { version }) => {
-    const pick = tool({
-      name: "pick",
-      run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
-    });
+    const pick = plainTool(
+      "pick",
+      async (ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+    );
     const isOld = version < "2025-11-25";
     const asked: Record<string, unknown>[] = [];
     const answers = isOld
@@ -260,10 +260,10 @@ behaviour(
 behaviour(
   "a client that declares form elicitation by mode gets all kinds of choices in every revision",
   async (connect) => {
-    const pick = tool({
-      name: "pick",
-      run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
-    });
+    const pick = plainTool(
+      "pick",
+      async (ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+    );
     const asked: Record<string, unknown>[] = [];
     const content = { one: "a", titled: "x", many: ["red"], maybe: [], chosen: ["m"], "many: red": false };
     const { client } = await connect({ handlers: [pick] }, {
@@ -281,10 +281,10 @@ behaviour(
 );
 
 behaviour("declining a form with choices reaches the handler as a decline", async (connect) => {
-  const pick = tool({
-    name: "pick",
-    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
-  });
+  const pick = plainTool(
+    "pick",
+    async (ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+  );
   const { client } = await connect({ handlers: [pick] }, { answer: () => ({ action: "decline" }) });
   assertEquals(textOf(await client.callTool("pick")), '{"action":"decline"}');
 }, { versions: ["2025-06-18"] });
@@ -293,10 +293,7 @@ behaviour("sampling messages contain only the content that the revision defines"
   const text = (text: string) => ({ type: "text", text }) as const;
   const audio = { type: "audio", data: "AQ==", mimeType: "audio/wav" } as const;
   let messages: SamplingMessage[] = [];
-  const ask = tool({
-    name: "ask",
-    run: async (_input, ctx) => (await ctx.sample("q", { messages, maxTokens: 1 })).model,
-  });
+  const ask = plainTool("ask", async (ctx) => (await ctx.sample("q", { messages, maxTokens: 1 })).model);
   const asked: unknown[] = [];
   const { client } = await connect({ handlers: [ask] }, {
     answer({ params }) {

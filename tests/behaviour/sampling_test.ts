@@ -1,10 +1,10 @@
 // Sampling requests. The server sends them only if the client declared the capability, and only with messages in an
 // order that every provider accepts.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type ClientCapabilities, type SamplingMessage, tool } from "../../mod.ts";
+import type { ClientCapabilities, SamplingMessage } from "../../mod.ts";
 import type { SamplingContent } from "../../src/types.ts";
 import { McpError } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, plainTool, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const text: SamplingContent = { type: "text", text: "x" };
@@ -48,10 +48,7 @@ const BAD: readonly (readonly [at: number, messages: readonly SamplingMessage[]]
 behaviour("a sampling request that has tool uses without their results is refused", async (connect) => {
   let messages: readonly SamplingMessage[] = [];
   const asked: unknown[] = [];
-  const ask = tool({
-    name: "ask",
-    run: async (_input, ctx) => (await ctx.sample("q", { messages, maxTokens: 1 })).model,
-  });
+  const ask = plainTool("ask", async (ctx) => (await ctx.sample("q", { messages, maxTokens: 1 })).model);
   const { client, takeFaults } = await connect({ handlers: [ask] }, {
     answer(request) {
       asked.push(request);
@@ -72,12 +69,9 @@ behaviour("a sampling request that has tool uses without their results is refuse
 behaviour(
   "messages with tool uses are sent only to clients that support tools in sampling, even if the request offers no tool",
   async (connect, { era }) => {
-    const ask = tool({
-      name: "ask",
-      run: async (_input, ctx) => {
-        const messages = [{ role: "assistant", content: use("a") }, { role: "user", content: result("a") }] as const;
-        return (await ctx.sample("q", { messages, maxTokens: 1 })).model;
-      },
+    const ask = plainTool("ask", async (ctx) => {
+      const messages = [{ role: "assistant", content: use("a") }, { role: "user", content: result("a") }] as const;
+      return (await ctx.sample("q", { messages, maxTokens: 1 })).model;
     });
     const answer = () => ({ role: "assistant", content: text, model: "m" });
     const { client, join } = await connect({ handlers: [ask] }, { capabilities: { sampling: {} }, answer });
@@ -95,13 +89,10 @@ behaviour(
   "server context is requested only from a client that declared the sampling.context capability",
   async (connect) => {
     const contexts = ["none", "thisServer", "allServers", undefined] as const;
-    const ask = tool({
-      name: "ask",
-      async run(_input, ctx) {
-        for (const [i, includeContext] of contexts.entries()) {
-          await ctx.sample(`q${i}`, { messages: [user(text)], maxTokens: 1, includeContext });
-        }
-      },
+    const ask = plainTool("ask", async (ctx) => {
+      for (const [i, includeContext] of contexts.entries()) {
+        await ctx.sample(`q${i}`, { messages: [user(text)], maxTokens: 1, includeContext });
+      }
     });
     const { join } = await connect({ handlers: [ask] });
     const cases: [ClientCapabilities, unknown[]][] = [

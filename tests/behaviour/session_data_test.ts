@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, plainTool, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const text = () => "";
@@ -13,10 +13,7 @@ function toCircle(): object {
   return Object.assign(circle, { circle });
 }
 
-const show = tool({
-  name: "show",
-  run: (_, ctx) => JSON.stringify([ctx.session(), ctx.session() === ctx.session()]),
-});
+const show = plainTool("show", (ctx) => JSON.stringify([ctx.session(), ctx.session() === ctx.session()]));
 
 behaviour(
   "ctx.session is computed once per session, or once per request that reads it",
@@ -82,15 +79,12 @@ behaviour(
   "ctx.session(session) has the return type of the server's session function, and refuses any other function",
   async (connect) => {
     const session = ({ client }: Context) => ({ name: client.info?.name ?? "unknown", visits: 1 });
-    const typed = tool({
-      name: "typed",
-      run(_, { session: read }) {
-        const { name, visits } = read(session);
-        const length: number = name.length + visits;
-        // @ts-expect-error: the function returns no such field
-        read(session).tenant;
-        return `${name} ${length}`;
-      },
+    const typed = plainTool("typed", ({ session: read }) => {
+      const { name, visits } = read(session);
+      const length: number = name.length + visits;
+      // @ts-expect-error: the function returns no such field
+      read(session).tenant;
+      return `${name} ${length}`;
     });
     const other = tool({ name: "other", run: (_, ctx) => ctx.session(() => ({ name: "forged" })).name });
     const change = tool({ name: "change", run: (_, ctx) => Object.assign(ctx.session(session), { visits: 2 }) && "" });

@@ -9,7 +9,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { z } from "zod";
 import { startSession } from "../hostile/unread.ts";
-import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { gate, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -19,12 +19,9 @@ const pathSchema = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.co
 const path = "/tenants/:tenant/:floor/mcp";
 type Params = z.infer<typeof pathSchema>;
 
-const whoami = tool({
-  name: "whoami",
-  run: (_, { pathParams }) => {
-    const { tenant, floor }: Params = pathParams(pathSchema);
-    return `${tenant} on ${floor + 1}`;
-  },
+const whoami = plainTool("whoami", ({ pathParams }) => {
+  const { tenant, floor }: Params = pathParams(pathSchema);
+  return `${tenant} on ${floor + 1}`;
 });
 
 /** Registers a test for both transports in both eras, with a client of one tenant. */
@@ -249,11 +246,10 @@ Deno.test("two spellings of a path identify one endpoint", async () => {
 const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
 Deno.test("a session id, a request state and a cursor of one tenant are refused at another tenant", async () => {
-  const ask = tool({
-    name: "ask",
-    run: async (_, ctx) =>
-      (await ctx.elicit("sure", { message: "Sure?", schema: z.object({ ok: z.boolean() }) })).action,
-  });
+  const ask = plainTool(
+    "ask",
+    async (ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: z.object({ ok: z.boolean() }) })).action,
+  );
   const more = tool({ name: "more", run: () => "" });
   const secret = "a secret of at least thirty-two characters";
   for (const own of [undefined, secret]) {
@@ -448,10 +444,7 @@ Deno.test("mistakes in a path with parameters throw when the server is created",
 });
 
 Deno.test("ctx.pathParams refuses another schema, and a fake context returns the parameters that the test passes", async () => {
-  const other = tool({
-    name: "other",
-    run: (_, { pathParams }) => pathParams(z.object({ tenant: z.string() })).tenant,
-  });
+  const other = plainTool("other", ({ pathParams }) => pathParams(z.object({ tenant: z.string() })).tenant);
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
   await using server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [other], observer });

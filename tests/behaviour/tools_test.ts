@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { McpError, media, prompt, resourceLink, tool, ToolError } from "../../mod.ts";
-import { behaviour, type Connect, raise, textOf } from "../support/behaviour.ts";
+import { behaviour, type Connect, plainTool, raise, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 behaviour("a tool is listed with all its fields", async (connect, { era }) => {
@@ -285,11 +285,8 @@ function failing(): Parameters<Connect>[0] {
   return {
     handlers: [
       tool({ name: "told", run: () => Promise.reject(new ToolError("No flight on that day")) }),
-      tool({
-        name: "blocks",
-        run() {
-          throw new ToolError([{ type: "text", text: "first" }, resourceLink("file:///log")]);
-        },
+      plainTool("blocks", () => {
+        throw new ToolError([{ type: "text", text: "first" }, resourceLink("file:///log")]);
       }),
       tool({ name: "coded", run: () => raise(new McpError(4099, "Out of paper", { tray: 2 })) }),
       tool({ name: "error", run: () => Promise.reject(new Error(secret)) }),
@@ -399,10 +396,7 @@ behaviour(
 );
 
 behaviour("a value with toJSON is sent in its converted form", async (connect) => {
-  const give = tool({
-    name: "give",
-    run: () => ({ at: new Date(0), no: undefined, nan: NaN }),
-  });
+  const give = plainTool("give", () => ({ at: new Date(0), no: undefined, nan: NaN }));
   const { client } = await connect({ handlers: [give] });
   const { structuredContent } = await client.callTool("give");
   assertEquals(structuredContent, { at: "1970-01-01T00:00:00.000Z", nan: null });

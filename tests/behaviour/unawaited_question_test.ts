@@ -2,35 +2,26 @@
 // file, because the code for questions is loaded by the first question in a process.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, createServer, tool, ToolError } from "../../mod.ts";
+import { type Context, createServer, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { textOf } from "../support/behaviour.ts";
+import { plainTool, textOf } from "../support/behaviour.ts";
 
 const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Context) => ctx.elicit("sure", { message: "Sure?", schema });
 
 const handlers = [
-  tool({
-    name: "returns",
-    run(_input, ctx) {
-      void ask(ctx).then(() => {}, () => {});
-      return "done";
-    },
+  plainTool("returns", (ctx) => {
+    void ask(ctx).then(() => {}, () => {});
+    return "done";
   }),
-  tool({
-    name: "throws",
-    run(_input, ctx) {
-      void ask(ctx).then(() => {}, () => {});
-      throw new ToolError("failed");
-    },
+  plainTool("throws", (ctx) => {
+    void ask(ctx).then(() => {}, () => {});
+    throw new ToolError("failed");
   }),
-  tool({
-    name: "returns_later",
-    async run(_input, ctx) {
-      await undefined;
-      void ask(ctx).then(() => {}, () => {});
-      return "done";
-    },
+  plainTool("returns_later", async (ctx) => {
+    await undefined;
+    void ask(ctx).then(() => {}, () => {});
+    return "done";
   }),
 ];
 

@@ -6,7 +6,17 @@ import type { Context, ServerOptions } from "../../mod.ts";
 import { layer, quota } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, type Gate, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import {
+  advanceUntil,
+  behaviour,
+  type Gate,
+  gate,
+  plainTool,
+  started,
+  textOf,
+  turn,
+  until,
+} from "../support/behaviour.ts";
 import type { BehaviourOptions } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -146,14 +156,11 @@ behaviour(
         },
         read: () => "row",
       });
-    const held = tool({
-      name: "held",
-      async run(_input, ctx) {
-        asked.push("run");
-        await ctx.readResource("x://row");
-        await ctx.readResource("x://other");
-        return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
-      },
+    const held = plainTool("held", async (ctx) => {
+      asked.push("run");
+      await ctx.readResource("x://row");
+      await ctx.readResource("x://other");
+      return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
     });
     const controller = new AbortController();
     const { client, server } = await connect({ handlers: [toRow("x://row"), toRow("x://other"), held] }, {
@@ -179,10 +186,7 @@ behaviour("if admit hangs for an answer, the answer is refused, and later answer
   const { pass, open } = gate();
   const refused: RefusedEvent[] = [];
   let hangs = 0;
-  const held = tool({
-    name: "held",
-    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema })).action,
-  });
+  const held = plainTool("held", async (ctx) => (await ctx.elicit("sure", { message: "Sure?", schema })).action);
   const { client } = await connect({
     handlers: [held],
     admit: ({ method }) => {
@@ -394,14 +398,11 @@ behaviour("running calls of a client count when allow decides about its next cal
 /** A tool whose calls end one after another. */
 function createSteps() {
   const ends: (() => void)[] = [];
-  const step = tool({
-    name: "step",
-    run: async () => {
-      const { pass, open } = gate();
-      ends.push(open);
-      await pass;
-      return "step";
-    },
+  const step = plainTool("step", async () => {
+    const { pass, open } = gate();
+    ends.push(open);
+    await pass;
+    return "step";
   });
   return { step, ends };
 }
@@ -427,14 +428,11 @@ for (const delay of Array(12).keys()) {
         },
         read: () => "row",
       });
-      const held = tool({
-        name: "held",
-        run: async (_input, ctx) => {
-          await ctx.readResource("x://row");
-          await ctx.elicit("sure", { message: "Sure?", schema });
-          await runs.pass;
-          return "held";
-        },
+      const held = plainTool("held", async (ctx) => {
+        await ctx.readResource("x://row");
+        await ctx.elicit("sure", { message: "Sure?", schema });
+        await runs.pass;
+        return "held";
       });
       const { step, ends } = createSteps();
       const limits = { calls: { runningPerClient: 4 } };
@@ -565,12 +563,9 @@ Deno.test("a retry takes a slot while allow decides again about the resources th
     },
     read: () => "note",
   });
-  const pay = tool({
-    name: "pay",
-    run: async (_input, ctx) => {
-      await ctx.readResource("x://note");
-      return (await ctx.elicit("sure", { message: "Pay?", schema })).action;
-    },
+  const pay = plainTool("pay", async (ctx) => {
+    await ctx.readResource("x://note");
+    return (await ctx.elicit("sure", { message: "Pay?", schema })).action;
   });
   const limits = testLimits({ calls: { runningPerClient: 4 } });
   await using server = createServer({ name: "s", version: "1.0.0", handlers: [note, pay], limits });

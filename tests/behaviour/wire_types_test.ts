@@ -11,7 +11,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { behaviour, raise, textOf, type Told } from "../support/behaviour.ts";
+import { behaviour, plainTool, raise, textOf, type Told } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Returns a value that the compiler cannot check, such as a row of a database. */
@@ -166,10 +166,7 @@ behaviour(
 behaviour("null for an optional member counts as absent in every result", async (connect) => {
   const link = { ...resourceLink("a://a"), title: null, description: null, mimeType: null, size: null };
   const handlers = [
-    tool({
-      name: "full",
-      run: () => row({ content: [{ ...text, annotations: null }], isError: null, _meta: null }),
-    }),
+    plainTool("full", () => row({ content: [{ ...text, annotations: null }], isError: null, _meta: null })),
     tool({ name: "link", run: () => row([link]) }),
     tool({ name: "error", run: () => raise(new ToolError(row([{ ...text, _meta: null }]))) }),
     prompt({
@@ -305,19 +302,16 @@ behaviour("a tool of another server is listed without members that are null", as
 
 behaviour("progress and log messages have only members of the right type", async (connect) => {
   const handlers = [
-    tool({
-      name: "work",
-      async run(_, { progress, log }) {
-        await progress(1, row({ total: 0 / 0, message: null }));
-        await progress(row("2"));
-        await progress(Infinity);
-        await progress(NaN, { total: Infinity });
-        await progress(3, row({ total: null, message: 5 }));
-        await progress(4, { total: 4, message: "done" });
-        await log.info("x", row({ logger: null }));
-        await log.info("y", row({ logger: 5 }));
-        return "";
-      },
+    plainTool("work", async ({ progress, log }) => {
+      await progress(1, row({ total: 0 / 0, message: null }));
+      await progress(row("2"));
+      await progress(Infinity);
+      await progress(NaN, { total: Infinity });
+      await progress(3, row({ total: null, message: 5 }));
+      await progress(4, { total: 4, message: "done" });
+      await log.info("x", row({ logger: null }));
+      await log.info("y", row({ logger: 5 }));
+      return "";
     }),
   ];
   const { client, takeFaults } = await connect({ handlers }, { logLevel: "info" });

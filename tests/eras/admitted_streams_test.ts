@@ -8,7 +8,7 @@ import type { Admit, AdmitInfo } from "../../src/server/engine/admission.ts";
 import type { RefusedEvent } from "../../src/server/call/observer.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { HELLO, serveOld } from "../hostile/sse.ts";
-import { gate } from "../support/behaviour.ts";
+import { gate, plainTool } from "../support/behaviour.ts";
 import { FULL, Reading, request, toRefused, untilFound, withSite } from "./session_site.ts";
 import { toStatus } from "../support/requests.ts";
 
@@ -45,12 +45,9 @@ for (const instances of [1, 2]) {
       };
       const makeHandlers = () => [
         tool({ name: "audit", run: async (_, ctx) => (await ctx.progress(1), await work.pass, "the figures") }),
-        tool({
-          name: "order",
-          async run(_, ctx) {
-            answers.push((await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action);
-            return "done";
-          },
+        plainTool("order", async (ctx) => {
+          answers.push((await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action);
+          return "done";
         }),
       ];
       const setting = { version: "2025-11-25", instances, observer, admit: door.admit };
@@ -102,10 +99,7 @@ Deno.test("if admit fails, GET requests and answers get HTTP 500", async () => {
   };
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(String(error)) };
   const makeHandlers = () => [
-    tool({
-      name: "order",
-      run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action,
-    }),
+    plainTool("order", async (ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action),
   ];
   await withSite({ version: "2025-06-18", instances: 1, admit, observer }, makeHandlers, async (site) => {
     const order = new Reading(await site.send(request(2, "tools/call", { name: "order" }), FULL));
@@ -127,12 +121,9 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
   const door = makeDoor();
   const facts: Pick<AdmitInfo, "transport" | "principal">[] = [];
   const answers: string[] = [];
-  const order = tool({
-    name: "order",
-    async run(_, ctx) {
-      answers.push((await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action);
-      return "done";
-    },
+  const order = plainTool("order", async (ctx) => {
+    answers.push((await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action);
+    return "done";
   });
   const refused: unknown[] = [];
   await using server = createServer({

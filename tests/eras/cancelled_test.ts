@@ -1,7 +1,7 @@
 // If another request cancels a call, the HTTP response to the call never has the status for a notification.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
-import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { createServer } from "../../mod.ts";
+import { LEGACY_VERSIONS, plainTool, until } from "../support/behaviour.ts";
 import { readReply } from "../support/requests.ts";
 import { toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
@@ -10,20 +10,14 @@ const BOTH = "application/json, text/event-stream";
 for (const version of LEGACY_VERSIONS) {
   Deno.test(`the response to a cancelled call is a stream or JSON (${version})`, async (t) => {
     let running = 0;
-    const wait = tool({
-      name: "wait",
-      run: (_input, { signal }) => {
-        running++;
-        return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      },
+    const wait = plainTool("wait", ({ signal }) => {
+      running++;
+      return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     });
-    const noisy = tool({
-      name: "noisy",
-      async run(_input, { log, signal }) {
-        await log.warning("working");
-        running++;
-        await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      },
+    const noisy = plainTool("noisy", async ({ log, signal }) => {
+      await log.warning("working");
+      running++;
+      await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     });
     const limits = { calls: { running: 1, runningPerClient: 1 } };
     await using server = createServer({ name: "s", version: "1", handlers: [wait, noisy], limits });

@@ -8,7 +8,7 @@ import { sealVersioned } from "../../src/server/call/versioned_seal.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { closeAtEnd } from "../support/running.ts";
-import { until } from "../support/behaviour.ts";
+import { plainTool, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { measureHeap } from "../support/heap.ts";
 import { sentence } from "../support/messages.ts";
@@ -29,13 +29,10 @@ interface Client {
 }
 
 function open(options: Partial<ServerOptions> = {}): Server {
-  const ask = tool({
-    name: "ask",
-    async run(_input, ctx) {
-      const schema = { type: "object", properties: { name: { type: "string" } } } as const;
-      const { content } = await ctx.elicit("who", { message: "Who?", schema });
-      return `Hello, ${Object(content).name}`;
-    },
+  const ask = plainTool("ask", async (ctx) => {
+    const schema = { type: "object", properties: { name: { type: "string" } } } as const;
+    const { content } = await ctx.elicit("who", { message: "Who?", schema });
+    return `Hello, ${Object(content).name}`;
   });
   const work = tool({ name: "work", run: (_input, { signal }) => until(() => signal.aborted, "the call is aborted") });
   return closeAtEnd(
@@ -152,22 +149,16 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
 
   Deno.test(`if a session ends during a batch, the batch's stream contains the batch's responses before it closes (${title})`, async () => {
     let isEnding: Promise<number> | undefined;
-    const held = tool({
-      name: "held",
-      async run(_input, { log, signal }) {
-        log.info("starts");
-        await until(() => signal.aborted, "the call is aborted");
-      },
+    const held = plainTool("held", async ({ log, signal }) => {
+      log.info("starts");
+      await until(() => signal.aborted, "the call is aborted");
     });
     // A batch yields to other requests after 20 ms. The session ends at that moment, before the batch's last message
     // runs.
-    const last = tool({
-      name: "last",
-      run() {
-        isEnding = end(client, id);
-        for (const since = performance.now(); performance.now() - since < 25;);
-        return "";
-      },
+    const last = plainTool("last", () => {
+      isEnding = end(client, id);
+      for (const since = performance.now(); performance.now() - since < 25;);
+      return "";
     });
     await using server = start({ handlers: [held, last] });
     const client = { server };

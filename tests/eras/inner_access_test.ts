@@ -4,6 +4,7 @@ import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, promptProvider, resource, tool, toolProvider } from "../../mod.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
+import { plainTool } from "../support/behaviour.ts";
 
 const FORM = { type: "object", properties: {} } as const;
 const INSUFFICIENT_SCOPE = -31_403;
@@ -56,13 +57,10 @@ const CASES: readonly (readonly [(ctx: Context) => Promise<unknown>, number | un
 
 Deno.test("a value of `once` that depends on an inner call is only for tokens with the rights to its handler", async () => {
   for (const [at, [inner, code]] of CASES.entries()) {
-    const outer = tool({
-      name: "outer",
-      async run(_input, ctx) {
-        const value = await ctx.once("value", () => inner(ctx));
-        await ctx.elicit("sure", { message: "Sure?", schema: FORM });
-        return JSON.stringify(value);
-      },
+    const outer = plainTool("outer", async (ctx) => {
+      const value = await ctx.once("value", () => inner(ctx));
+      await ctx.elicit("sure", { message: "Sure?", schema: FORM });
+      return JSON.stringify(value);
     });
     await using server = createServer({
       name: "bank",
@@ -92,10 +90,7 @@ Deno.test("the keys of questions in inner calls contain no arguments", async () 
     input: z.object({ pin: z.string() }),
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action,
   });
-  const outer = tool({
-    name: "outer",
-    run: async (_input, ctx) => JSON.stringify(await ctx.callTool(asks, { pin: "pin 1234" })),
-  });
+  const outer = plainTool("outer", async (ctx) => JSON.stringify(await ctx.callTool(asks, { pin: "pin 1234" })));
   await using server = createServer({ name: "bank", version: "1.0.0", handlers: [asks, outer] });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
   const params = { name: "outer", arguments: {}, _meta };

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, type FakeClock, fakeClock } from "../../src/testing/testing.ts";
-import { gate, textOf, turn, until } from "../support/behaviour.ts";
+import { gate, plainTool, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply, toRequest, toStatus } from "../support/requests.ts";
 import { closeAtEnd } from "../support/running.ts";
@@ -21,10 +21,10 @@ type Instance = ReturnType<typeof start>;
 
 function start(clock: FakeClock, options: Partial<ServerOptions> = {}) {
   const { pass } = gate();
-  const ask = tool({
-    name: "ask",
-    run: async (_input, ctx) => `${(await ctx.elicit("name", { message: "Name?", schema: form })).content?.name}`,
-  });
+  const ask = plainTool(
+    "ask",
+    async (ctx) => `${(await ctx.elicit("name", { message: "Name?", schema: form })).content?.name}`,
+  );
   const hold = tool({ name: "hold", run: () => pass });
   const server = closeAtEnd(createServer({
     name: "lost",
@@ -247,10 +247,7 @@ Deno.test("clients of 2026-07-28, and clients over stdio, cause no warning", asy
 // secret.
 
 const schema = z.object({ ok: z.boolean() });
-const ask = tool({
-  name: "ask",
-  run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema })).action,
-});
+const ask = plainTool("ask", async (ctx) => (await ctx.elicit("sure", { message: "?", schema })).action);
 const SECRETS = [
   "a first secret of at least thirty-two characters",
   "a second secret of at least thirty-two characters",

@@ -6,6 +6,7 @@ import { closeAtEnd } from "../support/running.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Round, sendRound } from "../support/rounds.ts";
 import { sentence } from "../support/messages.ts";
+import { plainTool } from "../support/behaviour.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -29,19 +30,16 @@ function start(options: Partial<ServerOptions> = {}) {
         return `${first.action} ${second.action}`;
       },
     });
-  const inherited = tool({
-    name: "inherited",
-    run: async (_input, ctx) => (await ctx.elicit("constructor", { message: "?", schema: yes })).action,
-  });
-  const large = tool({
-    name: "large",
-    run: async (_input, ctx) => (await ctx.elicit("first", { message: "?".repeat(2000), schema: yes })).action,
-  });
-  const endless = tool({
-    name: "endless",
-    async run(_input, ctx) {
-      for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yes });
-    },
+  const inherited = plainTool(
+    "inherited",
+    async (ctx) => (await ctx.elicit("constructor", { message: "?", schema: yes })).action,
+  );
+  const large = plainTool(
+    "large",
+    async (ctx) => (await ctx.elicit("first", { message: "?".repeat(2000), schema: yes })).action,
+  );
+  const endless = plainTool("endless", async (ctx) => {
+    for (let i = 0;; i++) await ctx.elicit(`q${i}`, { message: `${i}?`, schema: yes });
   });
   const handlers = [order("order"), order("other"), inherited, large, endless];
   const server = closeAtEnd(createServer({

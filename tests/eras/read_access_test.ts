@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { type Context, group, type Handler, prompt, resource, tool } from "../../mod.ts";
 import { z } from "zod";
-import { gate, turn, until } from "../support/behaviour.ts";
+import { gate, plainTool, turn, until } from "../support/behaviour.ts";
 import {
   begin,
   FULL,
@@ -57,14 +57,11 @@ function makeReading() {
 function makeManyReads() {
   const answers: string[] = [];
   const makeHandlers = () => [
-    tool({
-      name: "read",
-      run: async (_, ctx) => {
-        for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
-        const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
-        answers.push(action);
-        return "the secret";
-      },
+    plainTool("read", async (ctx) => {
+      for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
+      const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
+      answers.push(action);
+      return "the secret";
     }),
     resource({ uri: "safe://{id}", name: "safe", scopes: ["pay"], read: () => "x" }),
   ];
@@ -136,14 +133,11 @@ for (const { version, instances, place } of PLACES) {
   Deno.test(`a token that has resumed a stream gets nothing after the handler reads a resource (${place})`, async () => {
     const { pass, open } = gate();
     const makeHandlers = () => [
-      tool({
-        name: "read",
-        run: async (_, ctx) => {
-          await ctx.progress(1);
-          await pass;
-          const [content] = await ctx.readResource("vault://one");
-          return "text" in content ? content.text : "";
-        },
+      plainTool("read", async (ctx) => {
+        await ctx.progress(1);
+        await pass;
+        const [content] = await ctx.readResource("vault://one");
+        return "text" in content ? content.text : "";
       }),
       resource({ uri: "vault://one", name: "vault", scopes: ["pay"], read: () => "the secret" }),
     ];

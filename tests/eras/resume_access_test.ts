@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type Context, extension, group, type Handler, prompt, resource, tool } from "../../mod.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/server/call/observer.ts";
-import { gate, turn, until } from "../support/behaviour.ts";
+import { gate, plainTool, turn, until } from "../support/behaviour.ts";
 import {
   begin,
   FULL,
@@ -289,13 +289,10 @@ function makeHandlers(): Handler[] {
     group("staff", [tool({ name: "person", run: (_, ctx) => report(ctx) })], { use: [hide] }),
     prompt({ name: "letter", use: [hide], run: (_, ctx) => report(ctx) }),
     resource({ uri: "salary://ada", name: "salary", use: [hide], read: (_, ctx) => report(ctx) }),
-    tool({
-      name: "read",
-      async run(_, ctx) {
-        const [content] = await ctx.readResource("salary://ada");
-        await ctx.progress(1);
-        return "text" in content ? content.text : "";
-      },
+    plainTool("read", async (ctx) => {
+      const [content] = await ctx.readResource("salary://ada");
+      await ctx.progress(1);
+      return "text" in content ? content.text : "";
     }),
   ];
 }
@@ -338,14 +335,11 @@ for (const { version, instances, place } of PLACES) {
     const { pass, open } = gate();
     const makeSlow = () => [
       resource({ uri: "salary://ada", name: "salary", use: [hide], read: () => "salary 9" }),
-      tool({
-        name: "read",
-        async run(_, ctx) {
-          await ctx.progress(1);
-          await pass;
-          const [content] = await ctx.readResource("salary://ada");
-          return "text" in content ? content.text : "";
-        },
+      plainTool("read", async (ctx) => {
+        await ctx.progress(1);
+        await pass;
+        const [content] = await ctx.readResource("salary://ada");
+        return "text" in content ? content.text : "";
       }),
     ];
     await withSite({ version, instances }, makeSlow, async (site) => {

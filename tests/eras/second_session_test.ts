@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { openPipe, type Pipe } from "../../src/server/transports/channel.ts";
-import { gate, turn, until } from "../support/behaviour.ts";
+import { gate, plainTool, turn, until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any; // The tests read parsed messages.
@@ -70,28 +70,22 @@ Deno.test("the running calls of the first session are cancelled, and write nothi
   const { pass, open } = gate();
   const done: string[] = [];
   let begun = false;
-  const work = tool({
-    name: "work",
-    async run(_input, ctx) {
-      begun = true;
-      ctx.signal.addEventListener("abort", () => void why.push(ctx.signal.reason.why));
-      await pass;
-      await ctx.progress(1);
-      await ctx.log.error("late");
-      done.push("work");
-      return "late";
-    },
+  const work = plainTool("work", async (ctx) => {
+    begun = true;
+    ctx.signal.addEventListener("abort", () => void why.push(ctx.signal.reason.why));
+    await pass;
+    await ctx.progress(1);
+    await ctx.log.error("late");
+    done.push("work");
+    return "late";
   });
-  const ask = tool({
-    name: "ask",
-    async run(_input, ctx) {
-      await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } }).catch((error) => {
-        why.push(Object(error).code);
-      });
-      await ctx.roots().catch(() => {});
-      done.push("ask");
-      return "asked";
-    },
+  const ask = plainTool("ask", async (ctx) => {
+    await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } }).catch((error) => {
+      why.push(Object(error).code);
+    });
+    await ctx.roots().catch(() => {});
+    done.push("ask");
+    return "asked";
   });
   await using client = talk({ handlers: [work, ask] });
   await client.open(1, "first");
@@ -156,12 +150,9 @@ Deno.test("the subscriptions and notifications of the first session do not reach
 });
 
 Deno.test("an answer that the first client sends late is not an answer to the second session's question", async () => {
-  const ask = tool({
-    name: "ask",
-    async run(_input, ctx) {
-      const { action } = await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } });
-      return action;
-    },
+  const ask = plainTool("ask", async (ctx) => {
+    const { action } = await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } });
+    return action;
   });
   await using client = talk({ handlers: [ask] });
   const question = async (id: number) => {
@@ -185,17 +176,14 @@ Deno.test("a call of 2026-07-28 on the same pipe continues, and can be cancelled
   };
   const why: unknown[] = [];
   let begun = 0;
-  const work = tool({
-    name: "work",
-    run: (_input, ctx) =>
-      new Promise<string>((resolve) => {
-        begun++;
-        ctx.signal.addEventListener("abort", () => {
-          why.push(ctx.signal.reason.why);
-          resolve("cancelled");
-        });
-      }),
-  });
+  const work = plainTool("work", (ctx) =>
+    new Promise<string>((resolve) => {
+      begun++;
+      ctx.signal.addEventListener("abort", () => {
+        why.push(ctx.signal.reason.why);
+        resolve("cancelled");
+      });
+    }));
   await using client = talk({ handlers: [work] });
   const start = (id: number) => client.send({ ...toCall(id, "work"), params: { name: "work", _meta: meta } });
   const cancel = (requestId: number, _meta?: Json) =>

@@ -7,7 +7,7 @@ import { Sealer } from "../../src/server/call/sealer.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { closeAtEnd } from "../support/running.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, plainTool } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Round, sendRound as call } from "../support/rounds.ts";
@@ -31,23 +31,17 @@ function open(options: Partial<ServerOptions> = {}, path = "/mcp") {
       return sure.action;
     },
   });
-  const visit = tool({
-    name: "visit",
-    async run(_input, ctx) {
-      const { action } = await ctx.elicitUrl("page", { message: "Pay", url: "https://a.example/", singleUse: true });
-      paid.push("visit");
-      return action;
-    },
+  const visit = plainTool("visit", async (ctx) => {
+    const { action } = await ctx.elicitUrl("page", { message: "Pay", url: "https://a.example/", singleUse: true });
+    paid.push("visit");
+    return action;
   });
-  const order = tool({
-    name: "order",
-    async run(_input, ctx) {
-      const first = await ctx.elicit("first", { message: "First?", schema: yes });
-      const second = await ctx.elicit("second", { message: "Second?", schema: yes, singleUse: true });
-      const third = await ctx.elicit("third", { message: "Third?", schema: yes });
-      paid.push("order");
-      return [first, second, third].map(({ action }) => action).join();
-    },
+  const order = plainTool("order", async (ctx) => {
+    const first = await ctx.elicit("first", { message: "First?", schema: yes });
+    const second = await ctx.elicit("second", { message: "Second?", schema: yes, singleUse: true });
+    const third = await ctx.elicit("third", { message: "Third?", schema: yes });
+    paid.push("order");
+    return [first, second, third].map(({ action }) => action).join();
   });
   const server = closeAtEnd(
     createServer({ name: "shop", version: "1.0.0", path, handlers: [pay, visit, order], ...options }),
@@ -216,10 +210,10 @@ Deno.test("another server with the same secret and store does not accept the ans
 });
 
 Deno.test("a server still rejects a used answer after the state of its path was evicted from memory", async () => {
-  const pay = tool({
-    name: "pay",
-    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
-  });
+  const pay = plainTool(
+    "pay",
+    async (ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
+  );
   await using server = createServer({
     name: "shop",
     version: "1.0.0",
@@ -305,10 +299,10 @@ Deno.test("a server that refuses a request because it is busy does not use up th
   let release = () => {};
   const pass = new Promise<void>((resolve) => release = resolve);
   const block = tool({ name: "block", run: () => pass });
-  const pay = tool({
-    name: "pay",
-    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
-  });
+  const pay = plainTool(
+    "pay",
+    async (ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
+  );
   const shop = open({ handlers: [block, pay], limits: testLimits({ calls: { running: 1, waiting: 1 } }) });
   const { state } = await call(shop, "pay");
   const running = [call(shop, "block"), call(shop, "block")];
@@ -324,10 +318,10 @@ Deno.test("a server that refuses a request because it is busy does not use up th
 Deno.test("a singleUse that is not a boolean is an error, and no question is asked", async () => {
   for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
     const faults: unknown[] = [];
-    const pay = tool({
-      name: "pay",
-      run: (_input, ctx) => ctx.elicit("sure", { message: "?", schema: yes, singleUse: singleUse as never }),
-    });
+    const pay = plainTool(
+      "pay",
+      (ctx) => ctx.elicit("sure", { message: "?", schema: yes, singleUse: singleUse as never }),
+    );
     const shop = open({ handlers: [pay], observer: { fault: ({ error }) => faults.push(error) } });
     assertEquals((await call(shop, "pay")).asked, []);
     assertEquals(String(faults[0]), sentence('"sure"', "singleUse"));
@@ -349,14 +343,11 @@ Deno.test("a requestState of an unknown version is refused like a requestState o
 
 behaviour("a question with singleUse is asked and answered like other questions", async (connect) => {
   let paid = 0;
-  const pay = tool({
-    name: "pay",
-    async run(_input, ctx) {
-      const one = await ctx.elicit("one", { message: "Pay?", schema: yes, singleUse: true });
-      const two = await ctx.elicit("two", { message: "Sure?", schema: yes });
-      if (one.content?.ok && two.content?.ok) paid++;
-      return "paid";
-    },
+  const pay = plainTool("pay", async (ctx) => {
+    const one = await ctx.elicit("one", { message: "Pay?", schema: yes, singleUse: true });
+    const two = await ctx.elicit("two", { message: "Sure?", schema: yes });
+    if (one.content?.ok && two.content?.ok) paid++;
+    return "paid";
   });
   const { client } = await connect({ handlers: [pay] }, { onElicit: () => accepted as never });
   assertEquals((await client.callTool("pay")).isError, undefined);

@@ -5,7 +5,15 @@
 import process from "node:process";
 import { inspect } from "node:util";
 import { assertEquals } from "@std/assert";
-import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  resource,
+  type Server,
+  type ServerOptions,
+  tool,
+  type ToolReturn,
+} from "../../mod.ts";
 import {
   type Connection,
   connectTest,
@@ -219,6 +227,11 @@ export function gate(): Gate {
   const enter = () => (gate.entered++, promise);
   const gate: Gate = { pass: promise, open: resolve, entered: 0, enter };
   return gate;
+}
+
+/** Creates a tool without input and further options. */
+export function plainTool<const N extends string>(name: N, run: (ctx: Context) => ToolReturn | Promise<ToolReturn>) {
+  return tool({ name, run: (_input, ctx) => run(ctx) });
 }
 
 /** Throws an error, in an expression. */

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Context, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { replay } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
+import { plainTool } from "../support/behaviour.ts";
 
 const yes = { action: "accept", content: { ok: true } };
 const ask = (ctx: Context, key: string, message = "?") =>
@@ -35,17 +36,14 @@ Deno.test("a handler runs once more after each round of questions, and its work 
 });
 
 Deno.test("repeated work is reported with the question that causes the repetition", async () => {
-  const noisy = tool({
-    name: "noisy",
-    async run(_input, ctx) {
-      await ctx.log.info("begin");
-      await ctx.progress(1);
-      ctx.server.resourceUpdated("note://1");
-      await ask(ctx, "first");
-      ctx.server.listChanged("tools");
-      await ask(ctx, "second");
-      return "done";
-    },
+  const noisy = plainTool("noisy", async (ctx) => {
+    await ctx.log.info("begin");
+    await ctx.progress(1);
+    ctx.server.resourceUpdated("note://1");
+    await ask(ctx, "first");
+    ctx.server.listChanged("tools");
+    await ask(ctx, "second");
+    return "done";
   });
   const { message } = await assertRejects(() => replay(noisy, {}, { answers: { first: yes, second: yes } }), Error);
   assertEquals(
@@ -56,10 +54,7 @@ Deno.test("repeated work is reported with the question that causes the repetitio
 
 Deno.test("a question that changes between runs is reported", async () => {
   let at = 0;
-  const odd = tool({
-    name: "odd",
-    run: async (_input, ctx) => ((await ask(ctx, "sure", `${Math.min(at++, 3)}`)).action),
-  });
+  const odd = plainTool("odd", async (ctx) => ((await ask(ctx, "sure", `${Math.min(at++, 3)}`)).action));
   const { message } = await assertRejects(() => replay(odd, {}, { answers: { sure: yes } }), Error);
   assertStringIncludes(message, sentence('"sure"'));
   const endless = tool({ name: "endless", run: async (_input, ctx) => ((await ask(ctx, "sure", `${at++}`)).action) });
@@ -82,34 +77,28 @@ Deno.test("a handler that asks no question, fails or catches errors is replayed 
     },
   });
   await assertRejects(() => replay(failing, { b: "x" }, { answers: { x: yes } }), ToolError, "gone");
-  const stubborn = tool({
-    name: "stubborn",
-    run: async (_input, ctx) => (await ask(ctx, "sure").catch(() => undefined))?.action ?? "caught",
-  });
+  const stubborn = plainTool(
+    "stubborn",
+    async (ctx) => (await ask(ctx, "sure").catch(() => undefined))?.action ?? "caught",
+  );
   assertEquals((await replay(stubborn, {}, { answers: { sure: yes } })).value, "accept");
   await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, sentence('"x"'));
 });
 
 Deno.test("a question that is not awaited is reported, unless its handler fails", async () => {
-  const forgets = tool({
-    name: "forgets",
-    run(_input, ctx) {
-      void ask(ctx, "sure");
-      return "done";
-    },
+  const forgets = plainTool("forgets", (ctx) => {
+    void ask(ctx, "sure");
+    return "done";
   });
   const { message } = await assertRejects(() => replay(forgets, {}, { answers: { sure: yes } }), Error);
   assertEquals(
     message,
     sentence('ctx.elicit("sure")', "tools/call"),
   );
-  const fails = tool({
-    name: "fails",
-    async run(_input, ctx) {
-      const answer = ask(ctx, "sure");
-      if (ctx.method) throw new ToolError("first");
-      return (await answer).action;
-    },
+  const fails = plainTool("fails", async (ctx) => {
+    const answer = ask(ctx, "sure");
+    if (ctx.method) throw new ToolError("first");
+    return (await answer).action;
   });
   await assertRejects(() => replay(fails, {}, { answers: { sure: yes } }), ToolError, "first");
 });

@@ -5,7 +5,7 @@ import { createServer, type Fetch, tool, ToolError } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, McpError, type Served } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/core/kit/transcript.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { withTimersOn } from "../support/timers.ts";
 
@@ -196,24 +196,21 @@ Deno.test("in a transcript, equal values are replaced with the same name", () =>
   assertEquals(transcript.reveal("<state 9>"), "<state 9>");
 });
 
-const wait = tool({
-  name: "wait",
-  run: (_input, { signal }) => new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
-});
+const wait = plainTool(
+  "wait",
+  ({ signal }) => new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve(""))),
+);
 
 behaviour("a request that exceeds its timeout is cancelled, and the handler's signal aborts", async (connect) => {
   let [running, aborted] = [0, 0];
-  const slow = tool({
-    name: "slow",
-    run: (_input, { signal }) =>
-      new Promise<string>((resolve) => {
-        running++;
-        signal.addEventListener("abort", () => {
-          aborted++;
-          resolve("");
-        });
-      }),
-  });
+  const slow = plainTool("slow", ({ signal }) =>
+    new Promise<string>((resolve) => {
+      running++;
+      signal.addEventListener("abort", () => {
+        aborted++;
+        resolve("");
+      });
+    }));
   const { client } = await connect({ handlers: [slow] });
   const clock = fakeClock();
   await withTimersOn(clock, 80, async () => {
@@ -253,16 +250,13 @@ behaviour("a request that is cancelled before it is sent is not sent", async (co
 });
 
 behaviour("a call whose connection the server closes is resumed until the call ends", async (connect) => {
-  const leave = tool({
-    name: "leave",
-    async run(_input, ctx) {
-      await ctx.progress(1);
-      ctx.closeStream(10);
-      await ctx.progress(2);
-      await turn(5);
-      await ctx.progress(3);
-      return "left and came back";
-    },
+  const leave = plainTool("leave", async (ctx) => {
+    await ctx.progress(1);
+    ctx.closeStream(10);
+    await ctx.progress(2);
+    await turn(5);
+    await ctx.progress(3);
+    return "left and came back";
   });
   const { client } = await connect({ handlers: [leave] });
   assertEquals(textOf(await client.callTool("leave", {}, { meta: { progressToken: 1 } })), "left and came back");

@@ -2,16 +2,14 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Hono } from "hono";
-import { type ConnectionInfo, createServer, tool } from "../../mod.ts";
+import { type ConnectionInfo, createServer } from "../../mod.ts";
 import { serve } from "../peers/runtime.ts";
 import { toHello } from "../support/sessions.ts";
+import { plainTool } from "../support/behaviour.ts";
 
-const whoami = tool({
-  name: "whoami",
-  run: async (_, ctx) => {
-    await ctx.progress(1, { total: 1 });
-    return `${ctx.principal?.id} at ${new URL(ctx.http?.url ?? "").pathname}`;
-  },
+const whoami = plainTool("whoami", async (ctx) => {
+  await ctx.progress(1, { total: 1 });
+  return `${ctx.principal?.id} at ${new URL(ctx.http?.url ?? "").pathname}`;
 });
 
 /** Creates an application with other routes that authenticates its callers. */
@@ -61,13 +59,10 @@ Deno.test("the application keeps its other routes, and can change the server's r
 
 Deno.test("a stream passes through the application's middleware without being buffered", async () => {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
-  const wait = tool({
-    name: "wait",
-    run: async (_, ctx) => {
-      await ctx.progress(1);
-      await opened;
-      return "done";
-    },
+  const wait = plainTool("wait", async (ctx) => {
+    await ctx.progress(1);
+    await opened;
+    return "done";
   });
   await using mcp = createServer({ name: "mounted", version: "1.0.0", handlers: [wait] });
   const app = new Hono();

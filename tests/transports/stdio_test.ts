@@ -4,7 +4,7 @@ import { createServer, type Handler, service, tool } from "../../mod.ts";
 import { INTERNAL_ERROR } from "../../src/core/protocol/errors.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, plainTool, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { openStdio } from "../support/open_stdio.ts";
@@ -164,13 +164,10 @@ for (const turns of [0, 200]) {
 
 async function stall(turns: number): Promise<void> {
   let runs = 0;
-  const big = tool({
-    name: "big",
-    run: async () => {
-      const text = "x".repeat(1_000_000 + runs++);
-      for (let i = 0; i < turns; i++) await undefined;
-      return text;
-    },
+  const big = plainTool("big", async () => {
+    const text = "x".repeat(1_000_000 + runs++);
+    for (let i = 0; i < turns; i++) await undefined;
+    return text;
   });
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const { promise: room, resolve: read } = Promise.withResolvers<void>();
@@ -481,12 +478,9 @@ for (const era of ["modern", "legacy"]) {
 
 Deno.test("when the input ends, each call of a batch that takes too long gets an error", async () => {
   let running = 0;
-  const hang = tool({
-    name: "hang",
-    run() {
-      running++;
-      return new Promise<string>(() => {});
-    },
+  const hang = plainTool("hang", () => {
+    running++;
+    return new Promise<string>(() => {});
   });
   await using server = createServer({ name: "here", version: "1.0.0", handlers: [hang] });
   const client = openStdio(server, { drainMs: 20 });
@@ -573,11 +567,10 @@ Deno.test({ name: "no timer is left when the input ends", ...strict }, async () 
 });
 
 Deno.test({ name: "no timer is left by a question that was answered", ...strict }, async () => {
-  const ask = tool({
-    name: "ask",
-    run: async (_, ctx) =>
-      (await ctx.elicit("q", { message: "Why?", schema: { type: "object", properties: {} } })).action,
-  });
+  const ask = plainTool(
+    "ask",
+    async (ctx) => (await ctx.elicit("q", { message: "Why?", schema: { type: "object", properties: {} } })).action,
+  );
   const call = { jsonrpc: "2.0", id: "call", method: "tools/call", params: { name: "ask" } };
   const results: unknown[] = [];
   await serveLines([ask], [initialize, call], ({ id, method, result }) => {

@@ -1,21 +1,18 @@
 // `waitUntil` in the second argument of `fetch` gets the work of `ctx.defer`.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { createServer } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../peers/runtime.ts";
-import { raise, until } from "../support/behaviour.ts";
+import { plainTool, raise, until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 
 for (const revision of ["2026-07-28", "2025-11-25"] as const) {
   Deno.test(`waitUntil gets a promise that settles when the deferred functions have ended (${revision})`, async () => {
     const { promise: opened, resolve: open } = Promise.withResolvers<void>();
-    const later = tool({
-      name: "later",
-      run: async (_input, ctx) => {
-        await ctx.progress(1);
-        ctx.defer(() => opened);
-        return "later";
-      },
+    const later = plainTool("later", async (ctx) => {
+      await ctx.progress(1);
+      ctx.defer(() => opened);
+      return "later";
     });
     await using server = createServer({ name: "later", version: "1.0.0", handlers: [later] });
     const works: string[] = [];
@@ -36,12 +33,9 @@ for (const isAsync of [false, true]) {
   const name = `a waitUntil that fails is reported, and a tool that ${isAsync ? "waits" : "returns"} keeps its result`;
   Deno.test(name, async () => {
     const faults: unknown[] = [];
-    const later = tool({
-      name: "later",
-      run: (_input, ctx) => {
-        ctx.defer(() => {});
-        return isAsync ? Promise.resolve().then(() => "later") : "later";
-      },
+    const later = plainTool("later", (ctx) => {
+      ctx.defer(() => {});
+      return isAsync ? Promise.resolve().then(() => "later") : "later";
     });
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
     await using server = createServer({ name: "later", version: "1.0.0", handlers: [later], observer });

@@ -11,6 +11,7 @@ import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { openStdio } from "../support/open_stdio.ts";
+import { serveOld } from "../hostile/sse.ts";
 import { openSession, toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -227,26 +228,16 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
     },
   };
   await using server = start({ auth: own, clock });
-  const { fetch } = httpSse(server);
-  assertEquals((await fetch(new Request("http://localhost/sse"))).status, 401);
-  const stream = await fetch(new Request("http://localhost/sse", { headers: signed }));
-  const reader = (stream.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
-  const path = /data: (\S+)/.exec((await reader.read()).value ?? "")?.[1];
-  const post = (headers: Record<string, string>) =>
-    fetch(
-      new Request(`http://localhost${path}`, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body: JSON.stringify(initialize),
-      }),
-    );
-  assertEquals((await post({})).status, 401);
-  assertEquals((await post(signed)).status, 202);
-  assertMatch((await reader.read()).value ?? "", /"serverInfo"/);
+  const { open, post } = serveOld(server);
+  assertEquals((await open()).response.status, 401);
+  const { address, next } = await open("/sse", { headers: signed });
+  assertEquals((await post(address, initialize)).status, 401);
+  assertEquals((await post(address, initialize, { headers: signed })).status, 202);
+  assertMatch(await next() ?? "", /"serverInfo"/);
   assertEquals(ways, ["GET http-sse", "GET http-sse", "POST http-sse", "POST http-sse"]);
   await clock.advance(9001);
-  while (!(await reader.read()).done);
-  assertEquals((await post(signed)).status, 404);
+  assertEquals(await next(), undefined);
+  assertEquals((await post(address, initialize, { headers: signed })).status, 404);
 });
 
 Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when the credentials expire", async () => {

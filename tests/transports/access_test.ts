@@ -127,6 +127,17 @@ Deno.test("only the Host header decides whether a request is served, whatever ho
   }
 });
 
+Deno.test("a Host that no URL can have is refused, whatever host the URL of the request has", async () => {
+  for (const host of ["localhost:99999", "127.0.0.256", "a:b", "a b"]) {
+    const [status] = await visit({
+      url: "http://localhost/mcp",
+      host,
+      info: { remoteAddr: { hostname: "203.0.113.7" } },
+    });
+    assertEquals(status, 400, host);
+  }
+});
+
 Deno.test("the author's code finds the checked host in the URL of a request", async () => {
   const seen: string[] = [];
   const note = (by: string, request: Request | undefined) => void seen.push(`${by} ${request?.url}`);

@@ -93,7 +93,9 @@ export function checkCaller(
   // HTTP/2 has no Host header, but the runtime puts the host into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return forbid(`the Host header ${quote(host)} is not a valid host`, "host", 400);
+  // A framework may have built the URL from the address on which it listens.
+  const isUrl = hasHost(request.url, host) || URL.canParse(`http://${host}`);
+  if (!authority || !isUrl) return forbid(`the Host header ${quote(host)} is not a valid host`, "host", 400);
   const known = isLoopback(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return forbid(`host ${quote(host)} is not allowed; ${toRemedy(authority)}`, "host");

@@ -94,7 +94,7 @@ export function checkCaller(
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
   // A framework may have built the URL from the address on which it listens.
-  const isUrl = hasHost(request.url, host) || URL.canParse(`http://${host}`);
+  const isUrl = host !== undefined && (hasHost(request.url, host) || URL.canParse(`http://${host}`));
   if (!authority || !isUrl) return forbid(`the Host header ${quote(host)} is not a valid host`, "host", 400);
   const known = isLoopback(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {

@@ -1,10 +1,13 @@
 // Enforces the structure of src/: which imports are allowed, and which names files must not use.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
-import { onDeno } from "../support/on_deno.ts"; // Deno's linter provides the syntax tree.
+import { onDeno } from "../support/on_deno.ts";
 import { pageFile, rows, toTable } from "../release/folders_page.ts";
 import { withTables } from "../release/page_tables.ts";
-import { findViolations } from "./rules.ts";
+import { findImports, findViolations } from "./rules.ts";
+import config from "../../deno.json" with { type: "json" };
+import { findCircles } from "./import_circles.ts";
+import { readdir, readFile } from "node:fs/promises";
 
 const root = new URL("../../", import.meta.url);
 onDeno("every file of the library follows the rules for its folder, and the core imports no package", async () => {
@@ -229,3 +232,149 @@ onDeno("architecture.md lists each folder of src/ with its task, and with the fo
     'architecture.md is out of date; run "deno task docs:folders"',
   );
 });
+
+// The ready-made layers are built with the public contract, so that anybody can write the next one.
+
+const FOLDER = "src/layers/";
+
+/** What a layer of a third party can import too. `./layers` exports `layer` and its types from these files. */
+const LAYER_PUBLIC = [
+  "src/server/engine/layers.ts",
+  "src/server/handlers/layer.ts",
+  "src/library.ts",
+  "src/extensions/extension.ts",
+];
+
+/** Helpers that check options, and recognize errors and promises, which a third party writes itself. */
+const HELPERS = [
+  "src/core/known_options.ts",
+  "src/core/protocol/errors.ts",
+  "src/core/protocol/promises.ts",
+  "src/core/kit/",
+];
+
+// Only Deno has the parser.
+onDeno("ready-made layers use only public names, and helpers that know nothing of a server", async () => {
+  const found: string[] = [];
+  let files = 0;
+  for await (const { name, isFile } of Deno.readDir(new URL(FOLDER, root))) {
+    // The quota has an internal companion, because its queues and counters would double the public interface.
+    if (!isFile || !name.endsWith(".ts")) continue;
+    files++;
+    const path = FOLDER + name;
+    const isAllowed = (target: string) =>
+      LAYER_PUBLIC.includes(target) || [FOLDER, ...HELPERS].some((start) => target.startsWith(start));
+    const source = await Deno.readTextFile(new URL(path, root));
+    found.push(...findImports(path, source).filter((target) => !isAllowed(target)).map((to) => `${path}: ${to}`));
+  }
+  assertEquals(found, []);
+  assertEquals(files > 5, true);
+});
+
+// The page about extensions names the functions that tasks, apps and skills import although no entry point exports them.
+
+/** Entry points, and files whose names entry points export. */
+const PUBLIC = [...Object.values(config.exports), "./src/library.ts"];
+
+onDeno("docs/guides/extensions.md names the internal functions that the extensions import", async () => {
+  const page = await Deno.readTextFile(new URL("docs/guides/extensions.md", root));
+  const unnamed: string[] = [];
+  for (const path of await listSources("src/extensions/")) {
+    if (/\/(client|browser)\//.test(path)) continue;
+    const text = await Deno.readTextFile(new URL(path, root));
+    for (const [, names, from] of text.matchAll(/^import (?!type )\{([^}]*)\} from "(\.\.\/[^"]+)";/gm)) {
+      const file = new URL(from, new URL(path, root)).href.slice(root.href.length);
+      if (/^src\/(core|extensions)\//.test(file) || PUBLIC.includes(`./${file}`)) continue;
+      const values = names.split(",").map((name) => name.trim()).filter((name) => name && !name.startsWith("type "));
+      unnamed.push(...values.filter((name) => !page.includes(`\`${name}\``)).map((name) => `${path}: ${name}`));
+    }
+  }
+  assertEquals(unnamed, []);
+});
+
+// No file of the library imports itself through other files: circular imports by a value, a type or a literal
+// `import()` are not allowed.
+
+onDeno("the library has no circular imports of values or types, or by literal import()", async () => {
+  const graph = new Map<string, readonly string[]>();
+  for (const path of [...await listSources("src/"), "mod.ts"]) {
+    graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
+  }
+  assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the test did not find the library");
+  // All imported paths must be files of the graph, because the search would not follow any other path.
+  assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
+  assertEquals(findCircles(graph), [], "move the code that both files need to a third file that both import");
+});
+
+const imports: readonly (readonly [source: string, imports: readonly string[]])[] = [
+  [`import { a } from "./b.ts";\nimport "../server/call/call.ts";`, ["src/cli/b.ts", "src/server/call/call.ts"]],
+  [`import type { a } from "./b.ts";\nimport { type c } from "./d.ts";`, ["src/cli/b.ts", "src/cli/d.ts"]],
+  [`export * from "./b.ts";\nexport type { a } from "./c.ts";`, ["src/cli/b.ts", "src/cli/c.ts"]],
+  [`let a: import("./b.ts").B;`, ["src/cli/b.ts"]],
+  [`let a: typeof import("./b.ts");`, ["src/cli/b.ts"]],
+  [`load<typeof import("./b.ts")>(name);`, ["src/cli/b.ts"]],
+  [`function a() {\n  return import("./b.ts").then(c);\n}`, ["src/cli/b.ts"]],
+  ["await import(`./b.ts`);", ["src/cli/b.ts"]],
+  [`import a from "./b.ts";\nimport c from "./b.ts";`, ["src/cli/b.ts"]],
+  [`import config from "../../deno.json" with { type: "json" };`, ["deno.json"]],
+  [`import { z } from "zod";\nawait import(name);`, []],
+  [`// import "./b.ts";\nconst a = 'import "./b.ts"';`, []],
+];
+
+for (const [source, found] of imports) {
+  onDeno(`the search finds the imports in ${source.replaceAll("\n", " ⏎ ")}`, () => {
+    assertEquals(findImports("src/cli/a.ts", source), found);
+  });
+}
+
+/** Graphs such as `a>b b>c`, each with the imports in each cycle. */
+const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] = [
+  ["a>b a>c b>c", []],
+  ["a>a", ["a>a"]],
+  ["a>b b>a", ["a>b b>a"]],
+  ["a>b b>c c>b", ["b>c c>b"]],
+  ["a>b b>c c>a c>d d>e", ["a>b b>c c>a"]],
+  ["a>b b>a c>d d>c a>c", ["a>b b>a", "c>d d>c"]],
+  ["a>b b>a b>c c>b", ["a>b b>a b>c c>b"]],
+  ["a>x x>a", ["a>x x>a"]],
+];
+
+for (const [text, circles] of graphs) {
+  Deno.test(`the cycles in the graph ${text} are ${circles.join(", ") || "none"}`, () => {
+    const graph = new Map<string, string[]>();
+    for (const [from, to] of text.split(" ").map((edge) => edge.split(">"))) {
+      graph.set(from, [...graph.get(from) ?? [], to]);
+      if (!graph.has(to)) graph.set(to, []);
+    }
+    const found = findCircles(graph).map((edges) => edges.map((edge) => edge.replace(" imports ", ">")).join(" "));
+    assertEquals(found, circles);
+  });
+}
+
+// A task extension, a token check and a metrics observer import only published entries, which shows that the public API
+// is sufficient for them.
+
+const published = Object.keys(config.exports).map((path) => config.name + path.slice(1));
+const tests = new URL("../", import.meta.url);
+
+/** By folder, the files of each program, and the packages that the program imports. */
+const proofs = {
+  "extensions/": { files: /^task_extension\.ts$/, packages: ["zod"] },
+  "auth/": { files: /^token_check\.ts$/, packages: [] },
+  "core/": { files: /^metrics(_program|_server)?\.ts$/, packages: [] },
+};
+
+for (const [folder, { files, packages }] of Object.entries(proofs)) {
+  Deno.test(`${folder} has a program that imports only published entries`, async () => {
+    const names = (await readdir(new URL(folder, tests))).filter((name) => files.test(name));
+    assert(names.length, "the test did not find the files");
+    const own = names.map((name) => `./${name}`);
+    for (const name of names) {
+      const source = await readFile(new URL(folder + name, tests), "utf8");
+      const imports = [...source.matchAll(/\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)].map(([, name]) => name);
+      assert(imports.some((name) => published.includes(name)), `${name} does not import the library`);
+      const others = imports.filter((name) => ![...published, ...packages, ...own].includes(name));
+      assertEquals(others, [], name);
+    }
+  });
+}

@@ -1,10 +1,10 @@
 // The default timeout of calls, which is checked at intervals, and timeouts of handlers, which are exact.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { tool } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { turn, until } from "../support/behaviour.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { testClient, testServer } from "../support/test_server.ts";
 
@@ -104,3 +104,31 @@ Deno.test("the timeout counts the time of the handler after an answer", async ()
   assert(state.aborted);
   await assertRejects(() => call, Error, "calls.timeoutMs");
 });
+
+// A call does not run if its client disconnects while the server is preparing the call.
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`a call does not run if its client disconnects while allow decides (${era})`, async () => {
+    const { pass, open } = gate();
+    const log: string[] = [];
+    const slow = tool({
+      name: "slow",
+      async allow(ctx) {
+        if (ctx.method !== "tools/call") return true;
+        log.push("asked");
+        await pass;
+        return true;
+      },
+      run: () => void log.push("runs"),
+    });
+    await using server = createServer({ name: "left", version: "1.0.0", handlers: [slow] });
+    const client = await connectTest(server, { transport: "pipe", era });
+    const call = client.callTool("slow").catch((error) => error);
+    await until(() => log.includes("asked"), "allow is called");
+    await client.close();
+    open();
+    await turn(20);
+    assertEquals(log, ["asked"]);
+    await call;
+  });
+}

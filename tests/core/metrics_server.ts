@@ -1,4 +1,4 @@
-// The server for the random workload of metrics_test.ts.
+// The server for the random workload of observer_test.ts.
 import { createServer, McpError, type Observer, resource, type Server, tool, ToolError } from "@x/mcp";
 
 /** Creates a server whose tools end with every possible outcome. */

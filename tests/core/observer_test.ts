@@ -5,6 +5,7 @@ import {
   extension,
   McpError,
   type Observer,
+  prompt,
   resource,
   type Result,
   type ServerOptions,
@@ -14,7 +15,7 @@ import {
 import type { AskedEvent, CallEvent, StartEvent } from "../../src/observe/observe.ts";
 import { EVENTS } from "../../src/server/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { fakeClock } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { pageFile, toTable } from "../release/events_page.ts";
 import { withTables } from "../release/page_tables.ts";
@@ -26,6 +27,9 @@ import { onDeno } from "../support/on_deno.ts";
 import { throwing } from "../support/throwing.ts";
 import { testClient, testServer } from "../support/test_server.ts";
 import { patch } from "../support/patch.ts";
+import { random } from "../support/random.ts";
+import { metrics, type Totals } from "./metrics.ts";
+import { createCounted } from "./metrics_server.ts";
 
 /** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
@@ -635,4 +639,114 @@ behaviour("the questions of a handler are reported as events of its call", async
   assertEquals(asked.map(({ outcome }) => outcome), era === "modern" ? ["open", "answered"] : ["answered"]);
   assertEquals(asked.map(({ parent }) => parent), calls.map(({ id }) => id));
   assert(asked.every(({ durationMs }) => durationMs >= 0));
+});
+
+// Metrics that use only the published observer count the operations of a random workload exactly.
+
+/** An operation, with the keys of the counts that it increases. */
+interface Operation {
+  readonly run: (client: Connection) => Promise<unknown>;
+  readonly call?: string;
+  readonly refusal?: string;
+  readonly limit?: string;
+  readonly fault?: boolean;
+}
+
+const operations: readonly Operation[] = [
+  { run: (client) => client.callTool("fine"), call: "tools/call result" },
+  { run: (client) => client.callTool("later"), call: "tools/call result" },
+  { run: (client) => client.callTool("progress", {}, { onProgress: () => {} }), call: "tools/call result" },
+  { run: (client) => client.callTool("wrong"), call: "tools/call tool_error" },
+  { run: (client) => client.callTool("error"), call: "tools/call error" },
+  { run: (client) => client.callTool("fault"), call: "tools/call tool_error", fault: true },
+  { run: (client) => client.callTool("unknown"), refusal: "params" },
+  { run: (client) => client.request("no/such", {}), refusal: "method" },
+  { run: (client) => client.listTools(), call: "tools/list result" },
+  { run: (client) => client.readResource("note:1"), call: "resources/read result" },
+  {
+    run: (client) => client.request("tools/list", { _meta: { progressToken: "x".repeat(300) } }),
+    refusal: "limit",
+    limit: "request.idCharacters",
+  },
+];
+
+type Counts = Record<string, number>;
+
+/** Runs random operations for a seed, several of them concurrently. Returns the expected counts. */
+async function work(
+  client: Connection,
+  seed: number,
+): Promise<{ calls: Counts; refusals: Counts; limits: Counts; faults: number }> {
+  const { pick, below } = random(seed);
+  const calls: Counts = client.era === "legacy" ? { "initialize result": 1 } : {};
+  const refusals: Counts = {};
+  const limits: Counts = {};
+  let faults = 0;
+  const add = (counts: Counts, key?: string) => key && (counts[key] = (counts[key] ?? 0) + 1);
+  for (let round = 0; round < 12; round++) {
+    const running = Array.from({ length: 1 + below(6) }, () => {
+      const { run, call, refusal, limit, fault } = pick(operations);
+      add(calls, call);
+      add(refusals, refusal);
+      add(limits, limit);
+      if (fault) faults++;
+      return run(client).catch(() => {});
+    });
+    await Promise.all(running);
+  }
+  return { calls, refusals, limits, faults };
+}
+
+function check(totals: Totals, expected: Awaited<ReturnType<typeof work>>): void {
+  assertEquals(totals.calls, expected.calls);
+  assertEquals(totals.refusals, expected.refusals);
+  assertEquals(totals.limits, expected.limits);
+  assertEquals([totals.faults, totals.running], [expected.faults, 0]);
+  for (const [method, ms] of Object.entries(totals.durations)) assert(ms >= 0 && ms < 60_000, `${method}: ${ms}`);
+  assertEquals([totals.sessions, totals.streams, totals.subscriptions], [0, 0, 0]);
+}
+
+for (const era of ["modern", "legacy"] as const) {
+  for (const transport of ["http", "memory", "pipe"] as const) {
+    Deno.test(`metrics count a random workload exactly (${era} over ${transport})`, async () => {
+      for (const seed of [1, 2, 3]) {
+        const observer = metrics();
+        const server = createCounted(observer);
+        const client = await connectTest(server, { era, transport });
+        const expected = await work(client, seed);
+        const session = era === "legacy" ? 1 : 0;
+        assertEquals(observer.totals().sessions, session);
+        await client.close();
+        await server.close();
+        await until(() => observer.totals().streams === 0, "all streams have ended");
+        check(observer.totals(), expected);
+      }
+    });
+  }
+
+  Deno.test(`metrics count a random workload exactly (${era} over stdio)`, async () => {
+    const client = await connectTest(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
+    const expected = await work(client, 4);
+    await client.close();
+    const stderr = await client.child?.stderr ?? "";
+    check(JSON.parse(stderr.trim().split("\n").at(-1) ?? ""), expected);
+  });
+}
+
+Deno.test("a question to the client is not reported to the observer as an error", async () => {
+  const reported: unknown[] = [];
+  const schema = { type: "object", properties: { name: { type: "string" } } };
+  const server = testServer({
+    observer: { fault: ({ error }) => reported.push(error) },
+    handlers: [
+      tool({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),
+      prompt({ name: "who", run: async (_, ctx) => (await ctx.elicit("name", { message: "Who?", schema })).action }),
+    ],
+  });
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+  for (const method of ["tools/call", "prompts/get"]) {
+    const { result } = await ask(server, method, { name: "who", _meta });
+    assertEquals(Object.keys(result.inputRequests), ["name"], method);
+  }
+  assertEquals(reported, []);
 });

@@ -13,7 +13,7 @@ import {
   tool,
 } from "../../mod.ts";
 import type { Next, Redirect, WrappedCall } from "../../src/extensions/extension.ts";
-import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
+import { clientExtension, connect, connect as connectTo } from "../../src/client/client.ts";
 import { type Layer, layer, quota } from "../../src/layers/layers.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -1130,3 +1130,16 @@ behaviour("in sessions, an extension can wrap calls, but cannot set a resultType
   assertEquals(textOf(await client.callTool("work")), "done");
   assertEquals(seen, [{}]);
 }, { eras: ["legacy"] });
+
+Deno.test("calls of a tool with a layer of an extension leave no bytes counted", async () => {
+  const wire = extension({ id: "com.example/wire" });
+  const slow = tool({
+    name: "slow",
+    use: [wire.layer({ around: async (_call, next) => await next() })],
+    run: () => "done",
+  });
+  await using server = createServer({ name: "weights", version: "1.0.0", handlers: [slow, wire] });
+  await using client = await connect(server, { capabilities: { extensions: { "com.example/wire": {} } } });
+  for (let i = 0; i < 20; i++) await client.callTool("slow");
+  assertEquals(server.stats().bytes, 0);
+});

@@ -5,9 +5,12 @@ import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../support/std.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { testClient } from "../support/test_server.ts";
+import { testClient, testServer } from "../support/test_server.ts";
 import { send } from "./returned.ts";
 import { patch } from "../support/patch.ts";
+import { z } from "zod";
+import type { Schema } from "../../src/core/schema/schema.ts";
+import { toRequest } from "../support/requests.ts";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -440,4 +443,49 @@ Deno.test("encoded values: any value is sent in its expected encoding, or is ref
     assertEquals(json.content.length, 1 + media, `run ${i}`);
   }
   assert(sent > 500 && refused > 50, `${sent} values were sent, ${refused} were refused`);
+});
+
+// Values that the server does not send, but replaces with an error. Their open streams are closed, and the replacement
+// is sent completely.
+
+/** Returns a value from a tool. Returns the response, and the names of the streams that were cancelled. */
+async function sendStreams(make: (open: (name: string) => ReadableStream) => unknown, output?: Schema) {
+  const cancelled: string[] = [];
+  const open = (name: string) =>
+    new ReadableStream({ pull: () => new Promise(() => {}), cancel: () => void cancelled.push(name) });
+  const x = tool({ name: "x", output, run: () => make(open) as Record<string, unknown> });
+  const server = testServer({ handlers: [x], observer: { fault() {} } });
+  const text = await (await server.fetch(toRequest("tools/call", { name: "x", arguments: {} }))).text();
+  await server.close();
+  return { cancelled, text };
+}
+
+Deno.test("a stream that the output schema refuses is cancelled", async () => {
+  const output = z.object({ a: z.string() });
+  assertEquals((await sendStreams((open) => open("whole"), output)).cancelled, ["whole"]);
+  assertEquals((await sendStreams((open) => ({ a: open("part") }), output)).cancelled, ["part"]);
+});
+
+Deno.test("streams deep in a value that cannot be sent are cancelled", async () => {
+  const { cancelled } = await sendStreams((
+    open,
+  ) => [() => {}, { a: { b: [new Map([["c", { d: { e: [open("deep")] } }]])] } }]);
+  assertEquals(cancelled, ["deep"]);
+});
+
+Deno.test("the search for streams ends for a circular value that cannot be sent", async () => {
+  const { cancelled } = await sendStreams((open) => {
+    const value: unknown[] = [() => {}, open("one")];
+    value.push(value, Array.from({ length: 50_000 }, () => ({})));
+    return value;
+  });
+  assertEquals(cancelled, ["one"]);
+});
+
+Deno.test("the structured content of an error is sent completely, also with an output schema", async () => {
+  const full = () => ({ content: [], isError: true, structuredContent: new Map([["a", 1]]) });
+  for (const output of [undefined, z.object({ b: z.string() })]) {
+    const { text } = await sendStreams(full, output);
+    assertEquals(text.includes('"structuredContent":{"a":1}'), true, text);
+  }
 });

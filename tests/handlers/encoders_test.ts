@@ -1,8 +1,8 @@
 // Return values of handlers. Bytes become media, and a value that JSON would lose is refused with the name of its type.
-import { prompt, resource, tool } from "../../mod.ts";
-import { assert, assertEquals } from "../support/std.ts";
+import { media, prompt, resource, tool } from "../../mod.ts";
 import { sentence } from "../support/messages.ts";
 import { send } from "./returned.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 
 const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
@@ -241,4 +241,26 @@ Deno.test("encoders: the types refuse exactly the values that are refused at run
     tool({ name: "x", run: () => new WeakMap() }),
   ];
   assert(fine.length + encoded.length + wrong.length);
+});
+
+// media() names what it got instead of bytes, and what to pass.
+
+Deno.test("media() refuses values that are not bytes, with the remedy", () => {
+  const values: readonly (readonly [value: unknown, ...names: string[]])[] = [
+    [new URL("file:///tmp/a.png"), "URL", "read the file"],
+    [new URL("https://example.com/a.png"), "URL"],
+    ["aGVsbG8=", "read"],
+    [new ArrayBuffer(3), "Uint8Array"],
+    [[1, 2, 3], "a list"],
+    [undefined, "undefined"],
+    [null, "null"],
+  ];
+  for (const [value, ...names] of values) {
+    // deno-lint-ignore no-explicit-any -- A JavaScript program can pass any value.
+    assertThrows(() => media(value as any, "image/png"), TypeError, sentence("media", ...names));
+  }
+  for (const mimeType of [undefined, null, 1]) {
+    // deno-lint-ignore no-explicit-any -- A JavaScript program can pass any value.
+    assertThrows(() => media(new Uint8Array(1), mimeType as any), TypeError, sentence("media type"));
+  }
 });

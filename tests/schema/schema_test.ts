@@ -16,6 +16,8 @@ import {
 } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
+import { validateShape } from "../../src/core/schema/shape.ts";
+import { turn } from "../support/behaviour.ts";
 
 const input = { use: "input", place: 'tool "add"' } as const;
 const output = { use: "output", place: 'tool "add"' } as const;
@@ -349,4 +351,20 @@ Deno.test("schema: TypeScript types follow the schema", () => {
     [made, taken, wrong, rawMade, rawTaken, valibotMade, arkMade, arkTaken, miniMade, miniWrong, typed].length,
     11,
   );
+});
+
+// Shapes in which several parts fail at the same time.
+
+function part(validate: StandardSchema["~standard"]["validate"]): StandardSchema {
+  return { "~standard": { version: 1, vendor: "test", validate } };
+}
+
+Deno.test("a part of a shape that throws causes no unhandled rejection of another part", async () => {
+  const shape = {
+    a: part(() => Promise.reject(new Error("late"))),
+    b: part(throwing(new Error("at once"))),
+  };
+  assertThrows(() => validateShape(shape, {}), Error, "at once");
+  // An unhandled rejection in these turns would fail the test.
+  await turn(10);
 });

@@ -2,6 +2,7 @@
 // sources.
 import { readFile } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
+import { tool } from "../../mod.ts";
 
 /** A tool, without the parts that say nothing about its purpose. */
 export interface CatalogueTool {
@@ -34,6 +35,13 @@ export type CatalogueName = keyof typeof CATALOGUES;
 export async function readCatalogue(name: CatalogueName): Promise<readonly CatalogueTool[]> {
   const bytes = await readFile(toUrl(name));
   return JSON.parse(new TextDecoder().decode(gunzipSync(bytes)));
+}
+
+/** Returns the tools of a catalogue for a server. */
+export function toTools(tools: readonly CatalogueTool[]) {
+  return tools.map(({ name, title, description, inputSchema }) =>
+    tool({ name, title, description, input: { ...inputSchema }, run: () => "called" })
+  );
 }
 
 /** Returns the file of a catalogue. */

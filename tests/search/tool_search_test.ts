@@ -5,6 +5,7 @@ import {
   group,
   McpError,
   media,
+  type Server,
   type Tool,
   tool,
   ToolError,
@@ -12,13 +13,17 @@ import {
   transform,
 } from "../../mod.ts";
 import { confirm, idempotent } from "../../src/layers/layers.ts";
-import { toolSearch } from "../../src/ready/search/search.ts";
+import { toolSearch, type ToolSearchOptions } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { testServer } from "../support/test_server.ts";
 import { throwing } from "../support/throwing.ts";
 import { z } from "zod";
+import { connect } from "../../src/client/client.ts";
+import { toCommand } from "../../src/testing/http_server.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
@@ -527,4 +532,58 @@ Deno.test("toolSearch refuses wrong options, and a second search", () => {
   const others = { search: "find", call: "use", callReadOnly: "look" };
   const handlers = [toolSearch(), toolSearch({ names: others })];
   assertThrows(() => createServer({ name: "a", version: "1.0.0", handlers }), TypeError, sentence("toolSearch"));
+});
+
+// Clients that ask for the list of all tools of a server with a search.
+
+const adding = tool({ name: "add", description: "Adds an item", run: () => "added" });
+
+function startWith(options: ToolSearchOptions = {}) {
+  return testServer({ cacheScope: "public", ttlMs: 1000, handlers: [adding, toolSearch(options)] });
+}
+
+/** Requests the list of tools with a query in the URL. Returns the names, and the cache scope. */
+async function listWith(server: Server, query: string) {
+  const { url, headers, method, body } = toRequest("tools/list");
+  const request = new Request(url + query, { headers, method, body: await new Response(body).text() });
+  const { result } = await readReply(await server.fetch(request));
+  return [result.tools.map(({ name }: { readonly name: string }) => name), result.cacheScope];
+}
+
+Deno.test("?search=off returns the list of all tools, which stays cacheable", async () => {
+  const server = startWith();
+  assertEquals(await listWith(server, ""), [["search_tools", "call_tool"], "public"]);
+  assertEquals(await listWith(server, "?search=off"), [["add"], "public"]);
+  assertEquals(await listWith(server, "?a=1&search=OFF"), [["add"], "public"]);
+  for (const query of ["?search=on", "?search", "?search=false", "?Search=off", "?search=on&search=off"]) {
+    assertEquals(await listWith(server, query), [["search_tools", "call_tool"], "public"]);
+  }
+});
+
+Deno.test("lists are private with the option when", async () => {
+  const server = startWith({ when: () => true });
+  assertEquals(await listWith(server, ""), [["search_tools", "call_tool"], "private"]);
+  assertEquals(await listWith(server, "?search=off"), [["add"], "private"]);
+});
+
+Deno.test("?search=off works in a session", async () => {
+  const server = startWith();
+  for (const [query, names] of [["", ["search_tools", "call_tool"]], ["?search=off", ["add"]]] as const) {
+    await using client = await connect(`http://localhost/mcp${query}`, {
+      fetch: async (...given) => await server.fetch(new Request(...given)),
+      era: "legacy",
+    });
+    assertEquals((await client.listTools()).map(({ name }) => name), [...names]);
+  }
+});
+
+Deno.test("MCP_SEARCH=off returns the list of all tools over stdio", async () => {
+  const words = toCommand(new URL("./stdio_server.ts", import.meta.url));
+  const [command, ...args] = words.flatMap((word) => word === "--no-prompt" ? [word, "--allow-env=MCP_SEARCH"] : word);
+  for (
+    const [value, names] of [["false", ["search_tools", "call_tool"]], ["off", ["add"]], ["OFF", ["add"]]] as const
+  ) {
+    await using client = await connect({ command, args, env: { MCP_SEARCH: value } });
+    assertEquals((await client.listTools()).map(({ name }) => name), [...names]);
+  }
 });

@@ -1,21 +1,20 @@
 // Searches of one client delay the calls of other clients only a little, and cost little in comparison with a plain call.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type Server, tool } from "../../mod.ts";
+import { type Server, tool } from "../../mod.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { compareCosts } from "../support/cost.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 import { testServer } from "../support/test_server.ts";
-import { type CatalogueTool, readCatalogue } from "./catalogues.ts";
+import { type CatalogueTool, readCatalogue, toTools } from "./catalogues.ts";
+import { ToolIndex } from "../../src/ready/search/tool_index.ts";
+import { ToolSet } from "../../src/ready/search/tool_set.ts";
 
 /** Words of which most have many synonyms, and which many tools have. */
 const COMMON = "get list find show read set update edit create add delete remove merge issue user label file run";
 
 function serve(tools: readonly CatalogueTool[], calls: string[] = []): Server {
-  const made = tools.map(({ name, title, description, inputSchema }) =>
-    tool({ name, title, description, input: { ...inputSchema }, run: () => "called" })
-  );
   const plain = tool({ name: "plain", run: () => (calls.push("plain"), "ok") });
-  return createServer({ name: "catalogue", version: "1.0.0", handlers: [...made, plain, toolSearch()] });
+  return testServer({ handlers: [...toTools(tools), plain, toolSearch()] });
 }
 
 async function call(server: Server, name: string, args: object = {}, id = "ada"): Promise<string> {
@@ -25,7 +24,7 @@ async function call(server: Server, name: string, args: object = {}, id = "ada")
 }
 
 Deno.test("a search of 1,000 tools costs at most as much as ten plain calls", async () => {
-  await using server = serve((await readCatalogue("github")).slice(0, 1000));
+  const server = serve((await readCatalogue("github")).slice(0, 1000));
   let searches = 0;
   const calls = Array.from({ length: 10 }, () => 0);
   const costs = await compareCosts(
@@ -60,7 +59,7 @@ Deno.test("a client that searches a lot waits for its turns, and other clients s
     (_, at) => catalogue.map((each) => ({ ...each, name: `${each.name}_${at}` })),
   );
   const order: string[] = [];
-  await using server = serve(copies.flat(), order);
+  const server = serve(copies.flat(), order);
   await call(server, "search_tools", { query: "warm" });
   const search = async (id: string, at: number) => {
     await call(server, "search_tools", { query: `${COMMON} ${at}` }, id);
@@ -73,4 +72,38 @@ Deno.test("a client that searches a lot waits for its turns, and other clients s
   assertEquals(order.length, 66);
   assert(order.indexOf("other") < 16, order.join());
   assert(order.indexOf("plain") < 16, order.join());
+});
+
+// What a search keeps for later queries: at most a fixed number of matches, and equal queries are ranked once.
+
+Deno.test("a set that nobody searches any more forgets its matches too", () => {
+  const index = new ToolIndex(1000);
+  const words = ["get", "list", "find", "merge", "issue", "label"];
+  const tools = Array.from(
+    { length: 100 },
+    (_, at) => index.add({ name: `${words.join("_")}_${at}`, title: "", description: "", args: [], about: [] }),
+  );
+  const [idle, busy] = [new ToolSet(index, tools.slice(0, 50)), new ToolSet(index, tools.slice(50))];
+  assertEquals(idle.find("get").places.length, 50);
+  assertEquals(index.memoryOf(idle).matches.size, 1);
+  for (let at = 50; at < 100 && index.memoryOf(idle).matches.size; at++) {
+    for (const word of words) busy.find(word);
+    busy.find(`${at}`);
+  }
+  assertEquals(index.memoryOf(idle).matches.size, 0);
+  assertEquals(idle.find("get").places.length, 50);
+});
+
+Deno.test("equal queries that arrive together are ranked once", async () => {
+  const server = serve((await readCatalogue("github")).slice(0, 1000));
+  let count = 0;
+  const search = (query: string) => call(server, "search_tools", { query });
+  const common = "get list find show read set update edit create add delete";
+  const many = (toQuery: (at: number) => string) =>
+    Promise.all(Array.from({ length: 20 }, (_, at) => search(toQuery(at))));
+  const costs = await compareCosts({
+    equal: () => many(((query) => () => query)(`${common} ${count++}`)),
+    different: () => many(() => `${common} ${count++}`),
+  }, ({ equal, different }) => 1.5 * equal <= different);
+  assertEquals(costs, undefined);
 });

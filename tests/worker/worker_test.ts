@@ -5,7 +5,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { type Context, createServer, extension, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import { quota, type UseItem } from "../../src/layers/layers.ts";
-import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { BUSY } from "../../src/core/protocol/errors.ts";
 import { findThreadLocks } from "../../src/core/runtime.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
@@ -565,3 +565,22 @@ behaviour("facts about a caller that cannot be cloned throw when a handler in a 
     ...{ none: "undefined", unknown: "undefined", ...Object.fromEntries(errors) },
   });
 }, { transports: ["memory"] });
+
+// Cancellation reasons that are not strings.
+
+Deno.test("a cancellation reason that is not a string ends the thread of a blocked handler, but not the process", async () => {
+  const run = worker<typeof heavy>(new URL("./heavy.ts", import.meta.url), { size: 2, idleMs: 0, stopMs: 20 });
+  const input = { type: "object", properties: { job: { type: "string" }, value: {} } } as const;
+  const blocked = tool({ name: "blocked", input, run: async (input, ctx) => await run(input as never, ctx) as string });
+  await using server = createServer({ name: "threads", version: "1.0.0", handlers: [blocked] });
+  await using client = await connectTest(server, { era: "legacy", transport: "pipe" });
+  const echo = async () => textOf(await client.callTool("blocked", { job: "echo", value: "again" }));
+  await echo();
+  void client.callTool("blocked", { job: "spin" }).catch(() => {});
+  // Wait until the other thread responds, because it starts while this thread is blocked.
+  await echo();
+  for (let requestId = 0; requestId < 10; requestId++) {
+    await client.notify("notifications/cancelled", { requestId, reason: { toString: null, valueOf: null } });
+  }
+  for (let i = 0; i < 2; i++) assertEquals(await echo(), "again");
+});

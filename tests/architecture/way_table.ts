@@ -244,9 +244,7 @@ export const TABLE: Readonly<Record<StepName, Row>> = {
   limitTimeout: LIMIT,
   restore: {
     runs: ["tool", "prompt", "resource", ...INNER, "relay", "takeOver", "recheck", "chain"],
-    skipped: {
-      "the handler waits for the answers, and runs only once": ["session", "task"],
-    },
+    skipped: { "the handler waits for the answers, and runs only once": ["session", "task"] },
     absent: {
       "a completer cannot ask": COMPLETIONS,
       "there is no client to ask, and no earlier run": ["extension"],

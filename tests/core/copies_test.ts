@@ -2,6 +2,7 @@
 // copy.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
+import { raise } from "../support/behaviour.ts";
 import { assertEquals, assertNotStrictEquals } from "../support/std.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { sentence } from "../support/messages.ts";
@@ -30,9 +31,7 @@ function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, su
     tool({ name: `own_${suffix}`, run: (): string => fail(new Own() && "mcp") }),
     tool({
       name: `sub_${suffix}`,
-      run: (): string => {
-        throw new Own();
-      },
+      run: (): string => raise(new Own()),
     }),
     tool({ name: `map_${suffix}`, run: () => ({ map: new WeakMap() }) }),
     tool({ name: `output_${suffix}`, output: { type: "object", required: ["a"] }, run: () => ({}) }),
@@ -100,12 +99,7 @@ const pairs = [[ours, theirs], [theirs, ours]];
 
 /** Creates a tool with one copy that throws an error of the other copy. */
 const toThrowing = ({ tool }: Library, toError: () => Error) =>
-  tool({
-    name: "x",
-    run: (): string => {
-      throw toError();
-    },
-  });
+  tool({ name: "x", run: (): string => raise(toError()) });
 
 /** Returns the code, message and data of the error response to a request. */
 async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
@@ -159,22 +153,13 @@ Deno.test("two copies of the library: an object that only looks like a library e
     null,
     undefined,
     "secret",
-    new Proxy({}, {
-      get() {
-        throw new Error("secret");
-      },
-    }),
+    new Proxy({}, { get: () => raise(new Error("secret")) }),
   ];
   for (const thrown of lookalikes) {
     await using server = ours.createServer({
       name: "t",
       version: "1",
-      handlers: [ours.prompt({
-        name: "x",
-        run: (): string => {
-          throw thrown;
-        },
-      })],
+      handlers: [ours.prompt({ name: "x", run: (): string => raise(thrown) })],
       observer: { fault() {} },
     });
     await using client = await connectTest(server, { era: "modern", transport: "memory" });

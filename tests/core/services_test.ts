@@ -20,6 +20,10 @@ function make(options: Partial<ServerOptions>): { readonly server: Server; reado
   return { server: closeAtEnd(createServer({ ...identity, ...options, observer })), faults };
 }
 
+/** Returns the argument `key` of a call. */
+const byKey = ({ params }: { readonly params: Readonly<Record<string, unknown>> }) =>
+  String(Object(params.arguments).key);
+
 const textIn = async (server: Server, name: string, args = {}) =>
   textOf(await call(server, "tools/call", { name, arguments: args }));
 
@@ -113,11 +117,7 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
   }
   const self = service("self", ({ get }): Promise<unknown> => get(self));
   const { server } = make({ handlers: [tool({ name: "t", services: { self }, run: () => "" })] });
-  await assertRejects(
-    () => server.ready(),
-    TypeError,
-    sentence('service "self"', "self → self"),
-  );
+  await assertRejects(() => server.ready(), TypeError, sentence('service "self"', "self → self"));
 });
 
 Deno.test("services: a service that depends on a service with a shorter lifetime fails at startup", async () => {
@@ -153,7 +153,7 @@ Deno.test("services: values with the same key are shared, disposed when idle, an
   const log: string[] = [];
   const clock = fakeClock();
   const cart = service("cart", ({ key }) => (log.push(`make ${key}`), { key }), {
-    per: (ctx) => String(Object(ctx.params.arguments).key),
+    per: byKey,
     dispose: ({ key }) => void log.push(`dispose ${key}`),
     idleMs: 1000,
     max: 2,
@@ -177,7 +177,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   const { pass, open } = gate();
   const log: string[] = [];
   const cart = service("cart", ({ key }) => key, {
-    per: (ctx) => String(Object(ctx.params.arguments).key),
+    per: byKey,
     dispose: (key) => void log.push(`dispose ${key}`),
     max: 1,
   });
@@ -188,10 +188,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   const first = call(server, "tools/call", { name: "t", arguments: { key: "a" } });
   await started.pass;
   const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
-  assertEquals(
-    second.error?.message,
-    sentence('service "cart"', 1, "max"),
-  );
+  assertEquals(second.error?.message, sentence('service "cart"', 1, "max"));
   assertEquals([second.status, log], [503, []]);
   open();
   await first;
@@ -202,11 +199,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
 Deno.test("hostile: a client with many keys neither evicts values of other clients nor uses up all values", async () => {
   const log: string[] = [];
   const waiting: (() => void)[] = [];
-  const value = service("value", ({ key }) => key, {
-    per: ({ params }) => String(Object(params.arguments).key),
-    dispose: (key) => void log.push(`${key}`),
-    max: 40,
-  });
+  const value = service("value", ({ key }) => key, { per: byKey, dispose: (key) => void log.push(`${key}`), max: 40 });
   const t = tool({
     name: "t",
     input: { type: "object", properties: { slow: { type: "boolean" } } },
@@ -245,10 +238,7 @@ Deno.test("hostile: a client with many keys neither evicts values of other clien
 
 Deno.test("services: the only client of a process, whose address is unknown, can use all values at once", async () => {
   const { pass, open } = gate();
-  const value = service("value", ({ key }) => key, {
-    per: ({ params }) => String(Object(params.arguments).key),
-    max: 8,
-  });
+  const value = service("value", ({ key }) => key, { per: byKey, max: 8 });
   const t = tool({ name: "t", input: { type: "object" }, services: { value }, run: () => pass });
   const { server } = make({ handlers: [t] });
   const all = Array.from({ length: 9 }, (_, key) => ask(server, "tools/call", { name: "t", arguments: { key } }));
@@ -262,7 +252,7 @@ Deno.test("hostile: a client with many keys cannot open values faster than they 
   const log: string[] = [];
   const { pass, open } = gate();
   const value = service("value", ({ key }) => (log.push(`make ${key}`), key), {
-    per: ({ params }) => String(Object(params.arguments).key),
+    per: byKey,
     dispose: () => pass,
     max: 3,
   });
@@ -300,9 +290,7 @@ Deno.test("services: if a service fails synchronously, a service that is still b
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     return "slow";
   }, { per: "call", dispose: (value, end) => void log.push(`${value} ${end}`) });
-  const bad = service("bad", () => 1, {
-    per: throwing(new RangeError("no key")),
-  });
+  const bad = service("bad", () => 1, { per: throwing(new RangeError("no key")) });
   const t = tool({ name: "t", services: { slow, bad }, run: () => "" });
   const { server, faults } = make({ handlers: [t] });
   await textIn(server, "t");
@@ -315,7 +303,7 @@ Deno.test("services: ctx.get keeps a value with a key in use while the handler r
   const log: string[] = [];
   let got = 0;
   const cart = service("cart", ({ key }) => key, {
-    per: (ctx) => String(Object(ctx.params.arguments).key),
+    per: byKey,
     dispose: (key) => void log.push(`dispose ${key}`),
     max: 1,
   });
@@ -412,11 +400,7 @@ Deno.test("services: close() aborts a make that is running, and disposes a value
     return 1;
   }, { dispose: () => void log.push("disposed") });
   const { server } = make({ handlers: [tool({ name: "t", services: { slow }, run: () => "" })] });
-  const ready = assertRejects(
-    () => server.ready(),
-    Error,
-    sentence('service "slow"'),
-  );
+  const ready = assertRejects(() => server.ready(), Error, sentence('service "slow"'));
   await server.close();
   await ready;
   assertEquals(log, ["aborted", "disposed"]);

@@ -18,7 +18,7 @@ import { type Layer, layer, quota } from "../../src/layers/layers.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, raise, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
@@ -32,6 +32,9 @@ const audit = extension({ id: ID });
 /** Returns a layer of `audit` that wraps calls. */
 const around = (around: NonNullable<NonNullable<Parameters<typeof audit.layer>[0]>["around"]>) =>
   audit.layer({ around });
+/** Returns a tool whose calls a layer of `audit` wraps. */
+const wrapped = (wrap: Parameters<typeof around>[0], run: () => unknown = () => {}) =>
+  tool({ name: "work", use: [around(wrap)], run: () => run() as string });
 
 const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["no prefix", { id: "audit" }, sentence("audit", "com.example/audit")],
@@ -213,9 +216,7 @@ behaviour(
           run: ({ day }, ctx) => ({ day, caller: ctx.principal?.id, ttlMs: 5, cacheScope: "public" }),
         },
         "audit/fail": {
-          run({ kind }) {
-            throw kind ? new McpError(-31001, "own") : new RangeError("secret");
-          },
+          run: ({ kind }) => raise(kind ? new McpError(-31001, "own") : new RangeError("secret")),
         },
         "audit/nothing": { run: () => null as unknown as Result }, // Wrong on purpose.
         "audit/ask": { run: async (_params, ctx) => ({ roots: await ctx.roots() }) },
@@ -257,11 +258,7 @@ behaviour("only an extension can set the resultType of a result", async (connect
 }, modern);
 
 behaviour("middleware that copies a result preserves its resultType", async (connect) => {
-  const work = tool({
-    name: "work",
-    use: [around((call) => call.result("receipt", { number: 7 }))],
-    run: () => {},
-  });
+  const work = wrapped((call) => call.result("receipt", { number: 7 }));
   const receipt = {
     schema: z.object({ resultType: z.string(), number: z.number() }),
     finish: ({ number }: { number: number }) => ({ content: [{ type: "text", text: `receipt ${number}` }] }),
@@ -799,15 +796,11 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
 
 Deno.test("while the server is closing, no handler continues after its response", async () => {
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
-  const work = tool({
-    name: "work",
-    use: [around(async (call, next) => {
-      isWrapped = true;
-      await pass;
-      call.detach();
-      return await next();
-    })],
-    run: () => {},
+  const work = wrapped(async (call, next) => {
+    isWrapped = true;
+    await pass;
+    call.detach();
+    return await next();
   });
   let isWrapped = false;
   const server = serve(audit, work);
@@ -1030,15 +1023,11 @@ behaviour(
 
 behaviour("handlers that continue after their response do not occupy the slots of calls", async (connect) => {
   const { pass, open } = gate();
-  const work = tool({
-    name: "work",
-    use: [around((call, next) => {
-      call.detach();
-      next().catch(() => {});
-      return { content: [] };
-    })],
-    run: () => pass,
-  });
+  const work = wrapped((call, next) => {
+    call.detach();
+    next().catch(() => {});
+    return { content: [] };
+  }, () => pass);
   const quick = tool({ name: "quick", run: async () => (await turn(), "quick") });
   const limits = { calls: { running: 8, runningPerClient: 2, detached: 40 } };
   const { client } = await connect({ handlers: [audit, work, quick], limits }, declares);
@@ -1060,9 +1049,7 @@ behaviour(
       sessions: true,
       methods: {
         "audit/get": { params: z.object({ day: z.string() }), subject: "day", run: ({ day }) => ({ day, ttlMs: 5 }) },
-        "audit/fail": {
-          run: throwing(new McpError(-31001, "own")),
-        },
+        "audit/fail": { run: throwing(new McpError(-31001, "own")) },
       },
       notifications: {
         "notifications/audit/seen": { params: z.object({ day: z.string() }), run: ({ day }) => void noted.push(day) },
@@ -1117,15 +1104,11 @@ behaviour(
 behaviour("in sessions, an extension can wrap calls, but cannot set a resultType", async (connect) => {
   const seen: unknown[] = [];
   const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
-  const work = tool({
-    name: "work",
-    use: [around((call, next) => {
-      seen.push(call.declared);
-      assertThrows(() => call.result("ticket", {}), TypeError, sentence());
-      return next();
-    })],
-    run: () => "done",
-  });
+  const work = wrapped((call, next) => {
+    seen.push(call.declared);
+    assertThrows(() => call.result("ticket", {}), TypeError, sentence());
+    return next();
+  }, () => "done");
   const { client } = await connect({ handlers: [audit, work] }, declares);
   assertEquals(textOf(await client.callTool("work")), "done");
   assertEquals(seen, [{}]);

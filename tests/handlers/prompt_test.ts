@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { McpError, type Middleware, prompt, ToolError } from "../../mod.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, raise } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -218,9 +218,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
       prompt({
         name: "throws",
         input: z.object({ kind: z.string() }),
-        run: ({ kind }) => {
-          throw errors[kind];
-        },
+        run: ({ kind }) => raise(errors[kind]),
       }),
       // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),

@@ -8,6 +8,7 @@ import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { testLimits } from "../support/limits.ts";
 import { readOptions } from "../support/options.ts";
+import { toRequest } from "../support/requests.ts";
 import process from "node:process";
 
 const values = readOptions(process.argv.slice(2), { values: ["--tasks"], flags: ["--only"] });
@@ -15,49 +16,27 @@ const count = Number(values.get("--tasks") ?? 100_000);
 const TURNS = 4;
 const clients = 100;
 
-const _meta = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientInfo": { name: "memory", version: "1.0.0" },
-  "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } },
-};
+const extensions = { "io.modelcontextprotocol/tasks": {} };
+const _meta = { "io.modelcontextprotocol/clientCapabilities": { extensions } };
 
 async function measure(): Promise<boolean> {
   const clock = fakeClock();
   let ends: (() => void)[] = [];
+  const kept = task({ ttlMs: 600_000 });
   const server = createServer({
     name: "memory",
     version: "1.0.0",
     clock,
     auth: (request: Request) => ({ id: request.headers.get("x-user") ?? "" }),
-    limits: testLimits({
-      calls: { detached: 10_000, closeMs: 10 },
-      memory: { bytes: 4e9, bytesPerClient: 4e9 },
-    }),
+    limits: testLimits({ calls: { detached: 10_000, closeMs: 10 }, memory: { bytes: 4e9, bytesPerClient: 4e9 } }),
     handlers: [
       tasks(),
-      tool({ name: "ends", use: [task({ ttlMs: 600_000 })], run: () => "done" }),
-      tool({
-        name: "runs",
-        use: [task({ ttlMs: 600_000 })],
-        run: () => new Promise<void>((end) => ends.push(end)),
-      }),
+      tool({ name: "ends", use: [kept], run: () => "done" }),
+      tool({ name: "runs", use: [kept], run: () => new Promise<void>((end) => ends.push(end)) }),
     ],
   });
   const call = async (name: string, user: number) => {
-    const response = await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": "tools/call",
-          "mcp-name": name,
-          "x-user": `${user}`,
-        },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, _meta } }),
-      }),
-    );
+    const response = await server.fetch(toRequest("tools/call", { name, _meta }, { "x-user": `${user}` }));
     const text = await response.text();
     if (!text.includes('"taskId"')) throw new Error(text);
   };

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { McpError, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { jsonLog, type JsonLogOptions, type LogRecord } from "../../src/observe/observe.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { behaviour, raise } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { testServer } from "../support/test_server.ts";
 
@@ -14,16 +14,12 @@ const handlers = [
   tool({
     name: "broken",
     input: { type: "object" },
-    run: (input) => {
-      throw new TypeError(`Cannot use ${JSON.stringify(input)}\n    at ${SECRET}`);
-    },
+    run: (input) => raise(new TypeError(`Cannot use ${JSON.stringify(input)}\n    at ${SECRET}`)),
   }),
   tool({
     name: "closed",
     input: { type: "object" },
-    run: (input) => {
-      throw new McpError(-31001, `closed: ${JSON.stringify(input)}`);
-    },
+    run: (input) => raise(new McpError(-31001, `closed: ${JSON.stringify(input)}`)),
   }),
   tool({
     name: "asks",

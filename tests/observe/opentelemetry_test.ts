@@ -7,7 +7,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { extension, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { testServer } from "../support/test_server.ts";
@@ -21,16 +21,12 @@ const handlers = [
   tool({
     name: "wrong",
     input: { type: "object" },
-    run(input) {
-      throw new ToolError(JSON.stringify(input));
-    },
+    run: (input) => raise(new ToolError(JSON.stringify(input))),
   }),
   tool({
     name: "closed",
     input: { type: "object" },
-    run(input) {
-      throw new McpError(-31001, `closed ${JSON.stringify(input)}`);
-    },
+    run: (input) => raise(new McpError(-31001, `closed ${JSON.stringify(input)}`)),
   }),
   tool({ name: "asks", run: async (_, ctx) => (await ctx.elicit("a", { message: SECRET, schema: form })).action }),
   tool({ name: "reads", run: async (_, ctx) => JSON.stringify(await ctx.readResource("note:1")) }),

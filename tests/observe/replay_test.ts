@@ -99,9 +99,7 @@ behaviour(
 );
 
 behaviour("if redact throws, the message is left out and the call does not fail", async (connect) => {
-  const { observer, lines } = recorder({
-    redact: throwing(new Error("no")),
-  });
+  const { observer, lines } = recorder({ redact: throwing(new Error("no")) });
   const errors: unknown[] = [];
   using _patched = patch(console, { error: (text) => errors.push(text) });
   const { client } = await connect({ observer, handlers: [hello] });

@@ -114,9 +114,7 @@ Deno.test("streams are read to their end or to a limit, with progress", async ()
   const endless = () =>
     new Response(
       new ReadableStream({ pull: (controller) => controller.enqueue(new TextEncoder().encode("data: x\n\n")) }),
-      {
-        headers: { "content-type": "text/event-stream" },
-      },
+      { headers: { "content-type": "text/event-stream" } },
     );
   const cut = await call(endless, { maxBytes: 900 });
   assertEquals(cut.isError, undefined);

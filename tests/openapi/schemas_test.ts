@@ -64,9 +64,7 @@ Deno.test("inheritance in both directions is served: a base lists its variants, 
     Cat: {
       allOf: [ref("Pet"), { type: "object", required: ["lives"], properties: { lives: {} } }],
     },
-    Dog: {
-      allOf: [ref("Pet"), { type: "object", required: ["bark"], properties: { bark: {} } }],
-    },
+    Dog: { allOf: [ref("Pet"), { type: "object", required: ["bark"], properties: { bark: {} } }] },
   };
   const document = toDocument({ a: post(ref("Pet")) }, { components: { schemas } });
   const schema = await tryBody(document, [{ kind: "cat", lives: 9 }, { kind: "dog", bark: true }], [{ lives: 9 }, {
@@ -97,9 +95,7 @@ for (
   })
 ) {
   Deno.test(`hostile: a schema that leads to ${name} is served`, async () => {
-    await tryBody(toDocument({ a: post(ref("A")) }, { components: { schemas: loop } }), [
-      {},
-    ], []);
+    await tryBody(toDocument({ a: post(ref("A")) }, { components: { schemas: loop } }), [{}], []);
   });
 }
 

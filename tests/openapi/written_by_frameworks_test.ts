@@ -6,7 +6,12 @@ import { compareRequest } from "./reader/reader.ts";
 import { tryDocument } from "./try_document.ts";
 
 const ok = { "200": { description: "OK" } };
+const FORM = "multipart/form-data";
+const toContent = (schema: object, type = "application/json") => ({ content: { [type]: { schema } } });
+const toBody = (schema: object, type?: string) => ({ required: true, ...toContent(schema, type) });
 const nullable = (schema: object) => ({ anyOf: [schema, { type: "null" }] });
+
+const upload = { type: "string", contentMediaType: "application/octet-stream" };
 
 const fastapi = {
   openapi: "3.1.0",
@@ -32,7 +37,7 @@ const fastapi = {
           },
           { name: "x-token", in: "header", required: true, schema: { type: "string", title: "X-Token" } },
         ],
-        requestBody: { required: true, content: { "application/json": { schema: ref("Item") } } },
+        requestBody: toBody(ref("Item")),
         responses: ok,
       },
     },
@@ -40,10 +45,7 @@ const fastapi = {
       post: {
         summary: "Create Upload",
         operationId: "create_upload_upload_post",
-        requestBody: {
-          required: true,
-          content: { "multipart/form-data": { schema: ref("Body_create_upload_upload_post") } },
-        },
+        requestBody: toBody(ref("Body_create_upload_upload_post"), FORM),
         responses: ok,
       },
     },
@@ -63,13 +65,9 @@ const fastapi = {
       },
       Body_create_upload_upload_post: {
         properties: {
-          file: { type: "string", contentMediaType: "application/octet-stream", title: "File" },
-          cover: { ...nullable({ type: "string", contentMediaType: "application/octet-stream" }), title: "Cover" },
-          files: {
-            items: { type: "string", contentMediaType: "application/octet-stream" },
-            type: "array",
-            title: "Files",
-          },
+          file: { ...upload, title: "File" },
+          cover: { ...nullable(upload), title: "Cover" },
+          files: { items: upload, type: "array", title: "Files" },
           token: { type: "string", title: "Token" },
         },
         type: "object",
@@ -98,7 +96,7 @@ const nest = {
             schema: { type: "array", items: { type: "string", enum: ["owner", "toys"] } },
           },
         ],
-        requestBody: { required: true, content: { "application/json": { schema: ref("UpdateCatDto") } } },
+        requestBody: toBody(ref("UpdateCatDto")),
         responses: ok,
       },
     },
@@ -106,21 +104,14 @@ const nest = {
       post: {
         operationId: "CatsController_upload",
         parameters: [],
-        requestBody: {
-          required: true,
-          content: {
-            "multipart/form-data": {
-              schema: {
-                type: "object",
-                properties: {
-                  file: { type: "string", format: "binary" },
-                  more: { type: "array", items: { type: "string", format: "binary" } },
-                  comment: { type: "string", nullable: true },
-                },
-              },
-            },
+        requestBody: toBody({
+          type: "object",
+          properties: {
+            file: { type: "string", format: "binary" },
+            more: { type: "array", items: { type: "string", format: "binary" } },
+            comment: { type: "string", nullable: true },
           },
-        },
+        }, FORM),
         responses: ok,
       },
     },
@@ -156,7 +147,7 @@ const spring = {
         tags: ["order-controller"],
         operationId: "create",
         parameters: [{ name: "customerId", in: "query", required: true, schema: { type: "integer", format: "int64" } }],
-        requestBody: { content: { "application/json": { schema: ref("Order") } }, required: true },
+        requestBody: toBody(ref("Order")),
         responses: ok,
       },
     },
@@ -204,6 +195,8 @@ const spring = {
   },
 };
 
+const digits = { pattern: "^-?(?:0|[1-9]\\d*)$", type: ["integer", "string"] };
+
 const aspnet = {
   openapi: "3.1.1",
   info: { title: "Shop | v1", version: "1.0.0" },
@@ -213,12 +206,7 @@ const aspnet = {
       put: {
         tags: ["Todos"],
         parameters: [
-          {
-            name: "id",
-            in: "path",
-            required: true,
-            schema: { pattern: "^-?(?:0|[1-9]\\d*)$", type: ["integer", "string"], format: "int64" },
-          },
+          { name: "id", in: "path", required: true, schema: { ...digits, format: "int64" } },
           { name: "If-Match", in: "header", schema: { type: "string" } },
         ],
         requestBody: {
@@ -234,40 +222,24 @@ const aspnet = {
     "/files": {
       post: {
         tags: ["Files"],
-        requestBody: {
-          content: {
-            "multipart/form-data": {
-              schema: {
-                required: ["file"],
-                type: "object",
-                allOf: [
-                  { type: "object", properties: { file: ref("IFormFile") } },
-                  {
-                    type: "object",
-                    properties: { files: ref("IFormFileCollection"), name: { type: ["null", "string"] } },
-                  },
-                ],
-              },
-            },
-          },
-          required: true,
-        },
+        requestBody: toBody({
+          required: ["file"],
+          type: "object",
+          allOf: [
+            { type: "object", properties: { file: ref("IFormFile") } },
+            { type: "object", properties: { files: ref("IFormFileCollection"), name: { type: ["null", "string"] } } },
+          ],
+        }, FORM),
         responses: ok,
       },
     },
     "/login": {
       post: {
         tags: ["Login"],
-        requestBody: {
-          content: {
-            "application/x-www-form-urlencoded": {
-              schema: {
-                type: "object",
-                properties: { user: { type: "string" }, roles: { type: "array", items: { type: "string" } } },
-              },
-            },
-          },
-        },
+        requestBody: toContent({
+          type: "object",
+          properties: { user: { type: "string" }, roles: { type: "array", items: { type: "string" } } },
+        }, "application/x-www-form-urlencoded"),
         responses: ok,
       },
     },
@@ -278,7 +250,7 @@ const aspnet = {
         required: ["title"],
         type: "object",
         properties: {
-          id: { pattern: "^-?(?:0|[1-9]\\d*)$", type: ["integer", "string"], format: "int32" },
+          id: { ...digits, format: "int32" },
           title: { type: ["null", "string"] },
           due: { type: "string", format: "date-time" },
         },

@@ -315,9 +315,7 @@ for (
       `<a b="'>" c="1"{{name}}>`,
       `<a b="<" c="{{name}}">`,
     ]
-      .map((
-        body,
-      ) => [{ headers: { "content-type": "application/xml" }, body }, "body"] as const),
+      .map((body) => [{ headers: { "content-type": "application/xml" }, body }, "body"] as const),
     // The parts of the request contradict each other.
     [{ body: "a", json: {} }, "json", "body"],
     [{ json: {}, form: {} }, "form", "json"],

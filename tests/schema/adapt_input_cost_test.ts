@@ -52,9 +52,7 @@ for (
     ["a known name", { type: "object", properties: { key7: { type: "number" } } }, "1", "1"],
     [
       "one of 20 alternatives",
-      {
-        anyOf: list(20, (i) => ({ type: "object", properties: { kind: { const: i } } })),
-      },
+      { anyOf: list(20, (i) => ({ type: "object", properties: { kind: { const: i } } })) },
       1,
       undefined,
     ],

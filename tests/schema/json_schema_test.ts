@@ -286,9 +286,7 @@ const CASES: Record<string, readonly Case[]> = {
         unevaluatedItems: { multipleOf: 5 },
       },
       [[2, 3, 4, 5, 6]],
-      [
-        [2, 3, 4, 7],
-      ],
+      [[2, 3, 4, 7]],
     ],
     [{ anyOf: [{ prefixItems: [{ const: 1 }] }, { prefixItems: [{}, { const: 2 }] }], unevaluatedItems: false }, [[1], [
       3,
@@ -300,12 +298,14 @@ const CASES: Record<string, readonly Case[]> = {
       3,
     ], [2]]],
     [{ unevaluatedItems: false }, [[], "x", {}], [[1]]],
-    [{
-      $defs: { base: { properties: { kind: { type: "string" } } } },
-      items: { allOf: [{ $ref: "#/$defs/base" }], unevaluatedProperties: false },
-    }, [
-      [{ kind: "x" }],
-    ], [[{ kind: "x", other: 1 }]]],
+    [
+      {
+        $defs: { base: { properties: { kind: { type: "string" } } } },
+        items: { allOf: [{ $ref: "#/$defs/base" }], unevaluatedProperties: false },
+      },
+      [[{ kind: "x" }]],
+      [[{ kind: "x", other: 1 }]],
+    ],
   ],
   "draft-07": [
     [
@@ -428,9 +428,7 @@ Deno.test("json schema: messages contain the path, the expected value and the ac
     [{ properties: { a: { anyOf: [{ type: "string" }, { properties: { b: { const: 1 } } }] } } }, { a: { b: 2 } }, [
       sentence("a:", "string", "object", "b:", 1, 2),
     ]],
-    [{ propertyNames: { maxLength: 1 } }, { ab: 1 }, [
-      sentence("ab:", 1, 2),
-    ]],
+    [{ propertyNames: { maxLength: 1 } }, { ab: 1 }, [sentence("ab:", 1, 2)]],
     [{ dependentRequired: { a: ["b"] } }, { a: 1 }, [sentence("b:")]],
     [{ prefixItems: [{}, { type: "string" }], items: false }, [1, 2, 3], [
       sentence("[1]:", "string", "number"),
@@ -603,9 +601,7 @@ Deno.test("json schema: the time and memory for hostile values are limited", () 
 
   let deep: unknown = {};
   for (let i = 0; i < 100_000; i++) deep = { a: deep };
-  assertEquals(issues({ properties: { a: { $ref: "#" } } }, deep), [
-    sentence(),
-  ]);
+  assertEquals(issues({ properties: { a: { $ref: "#" } } }, deep), [sentence()]);
 
   const numbers = Array.from({ length: 100_000 }, (_, i) => ({ i }));
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));

@@ -8,6 +8,8 @@ import { apiKey } from "../../src/auth/auth.ts";
 import { confirm } from "../../src/layers/layers.ts";
 import { webMcp, type WebMcpModule, type WebMcpOptions, type WebMcpRegisterOptions } from "../../src/web/web.ts";
 import { sentence } from "../support/messages.ts";
+import { toRequest } from "../support/requests.ts";
+import { testServer } from "../support/test_server.ts";
 import { onDeno } from "../support/on_deno.ts";
 
 const ORIGIN = "https://app.example.com";
@@ -18,11 +20,10 @@ const [ARGS, TEXT] = [
   "</script><img src=x onerror=alert(1)>",
 ];
 
+const reads = { readOnlyHint: true };
+
 let runs: string[] = [];
-const run = (name: string) => () => {
-  runs.push(name);
-  return TEXT;
-};
+const run = (name: string) => () => (runs.push(name), TEXT);
 
 interface Options {
   readonly web?: WebMcpOptions;
@@ -33,42 +34,29 @@ interface Options {
 
 function create({ web, credentials = false, path = "/mcp", routes = true }: Options = {}): Server {
   runs = [];
-  return createServer({
-    name: "notes",
-    version: "1.0.0",
+  return testServer({
     path,
     hosts: [HOST],
     observer: {},
     cors: { origins: [ORIGIN], credentials },
     auth: apiKey({ keys: { ada: KEY, bob: "key-of-bob-123456" }, cookie: "session" }),
     handlers: [
-      tool({
-        name: "read",
-        description: TEXT,
-        annotations: { readOnlyHint: true, openWorldHint: false },
-        run: run("read"),
-      }),
+      tool({ name: "read", description: TEXT, annotations: { ...reads, openWorldHint: false }, run: run("read") }),
       tool({ name: "write", title: "Write a note", input: ARGS, run: run("write") }),
-      tool({ name: "clear", annotations: { readOnlyHint: true }, use: [confirm("Clear?")], run: run("clear") }),
+      tool({ name: "clear", annotations: reads, use: [confirm("Clear?")], run: run("clear") }),
       tool({ name: "secret", allow: ({ principal }) => principal?.id === "apikey:ada", run: run("secret") }),
       tool({
         name: "ask",
-        annotations: { readOnlyHint: true },
-        run: async (_, ctx) => {
-          const { action } = await ctx.elicit("name", { message: "Name?", schema: ARGS });
-          return action;
-        },
+        annotations: reads,
+        run: async (_, ctx) => (await ctx.elicit("name", { message: "Name?", schema: ARGS })).action,
       }),
       tool({
         name: "region",
-        annotations: { readOnlyHint: true },
-        input: {
-          type: "object",
-          properties: { region: { type: "string", "x-mcp-header": "Region" } },
-        },
+        annotations: reads,
+        input: { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } },
         run: (input: { region?: string }) => `${input.region}`,
       }),
-      tool({ name: "broken", annotations: { readOnlyHint: true }, run: () => Promise.reject(new Error("x")) }),
+      tool({ name: "broken", annotations: reads, run: () => Promise.reject(new Error("x")) }),
     ],
     ...routes ? { routes: [webMcp(web)] } : {},
   });
@@ -80,7 +68,7 @@ function load(server: Pick<Server, "fetch">, headers: Record<string, string> = {
 }
 
 Deno.test("the script is served to the server's own pages and to the origins in cors, and is the same for every user", async () => {
-  await using server = create();
+  const server = create();
   const own = await load(server);
   const text = await own.text();
   assertEquals(own.status, 200);
@@ -125,7 +113,7 @@ const FOREIGN = [
 ];
 
 Deno.test("no other page gets the script, or calls a tool with the user's cookie or token", async () => {
-  await using server = create({ credentials: true });
+  const server = create({ credentials: true });
   for (const origin of FOREIGN) {
     const script = await load(server, { origin });
     assertEquals([origin, script.status, script.headers.get("access-control-allow-origin")], [origin, 403, null]);
@@ -150,7 +138,7 @@ Deno.test("no other page gets the script, or calls a tool with the user's cookie
 });
 
 Deno.test("the route accepts no other method, and no credentials in the URL", async () => {
-  await using server = create();
+  const server = create();
   for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
     const { status, headers } = await load(server, { origin: ORIGIN }, { method });
     assertEquals([status, headers.get("allow"), headers.get("access-control-allow-methods")], [405, "GET, HEAD", null]);
@@ -165,28 +153,9 @@ Deno.test("the route accepts no other method, and no credentials in the URL", as
 /** Calls `write` as a page would do without the script. */
 async function call(server: Server, headers: Record<string, string>): Promise<Response> {
   const { path = "/mcp", host = HOST, ...rest } = headers;
-  const [version, _meta] = ["2026-07-28", {
-    [`${META}protocolVersion`]: "2026-07-28",
-    [`${META}clientCapabilities`]: {},
-  }];
-  return await server.fetch(
-    new Request(`https://${host}${path}`, {
-      method: "POST",
-      headers: {
-        host,
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        "mcp-protocol-version": version,
-        "mcp-method": "tools/call",
-        "mcp-name": "write",
-        ...rest,
-      },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write", _meta } }),
-    }),
-  );
+  const request = toRequest("tools/call", { name: "write" }, { host, ...rest });
+  return await server.fetch(new Request(`https://${host}${path}`, request));
 }
-
-const META = "io.modelcontextprotocol/";
 
 /** A tool as the model context of a page gets it. */
 interface PageTool {
@@ -208,6 +177,8 @@ interface Page {
   readonly requests: { readonly url: string; readonly init: RequestInit }[];
   /** Loads the script that the server serves. */
   load(): Promise<WebMcpModule["register"]>;
+  /** Loads the script, and registers the tools. */
+  register: WebMcpModule["register"];
   /** Calls a tool as an agent. Returns the result, or the message of the error. */
   use(name: string, input?: object): Promise<unknown>;
 }
@@ -238,20 +209,22 @@ async function inPage(
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
   }
   try {
+    const loadScript: Page["load"] = async () => {
+      const text = await (await load(server)).text();
+      const folder = await mkdtemp(`${tmpdir()}/mcp-web-`);
+      try {
+        await writeFile(`${folder}/webmcp.mjs`, text);
+        return (await import(`file://${folder}/webmcp.mjs`)).register;
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    };
     await test({
       ...page,
       confirmed,
       requests,
-      async load() {
-        const text = await (await load(server)).text();
-        const folder = await mkdtemp(`${tmpdir()}/mcp-web-`);
-        try {
-          await writeFile(`${folder}/webmcp.mjs`, text);
-          return (await import(`file://${folder}/webmcp.mjs`)).register;
-        } finally {
-          await rm(folder, { recursive: true });
-        }
-      },
+      load: loadScript,
+      register: async (...given) => await (await loadScript())(...given),
       use: (name, input = {}) =>
         page.document.modelContext.executeTool({ name }, input).then(
           (text) => JSON.parse(text),
@@ -270,9 +243,7 @@ const url = `https://${HOST}/mcp`;
 const options: WebMcpRegisterOptions = { url, token: () => KEY };
 
 Deno.test("the script registers the tools that the user may see, and calls them as the user", async () => {
-  await using server = create();
-  await inPage(server, async ({ document, confirmed, requests, load, use }) => {
-    const register = await load();
+  await inPage(create(), async ({ document, confirmed, requests, register, use }) => {
     let key: string | undefined = "key-of-bob-123456";
     const registered = await register({ url, token: () => key });
     assertEquals(registered.isStandIn, true);
@@ -316,9 +287,7 @@ Deno.test("the script registers the tools that the user may see, and calls them 
 });
 
 Deno.test("requests have no token if token() returns null or an empty text, as pages without TypeScript do", async () => {
-  await using server = create();
-  await inPage(server, async ({ requests, load }) => {
-    const register = await load();
+  await inPage(create(), async ({ requests, register }) => {
     for (const none of [undefined, null, ""]) {
       await assertRejects(() => register({ url, token: () => none as undefined }), Error, "access token");
     }
@@ -327,8 +296,7 @@ Deno.test("requests have no token if token() returns null or an empty text, as p
 });
 
 Deno.test("a tool that changes something does not run without the user's consent", async () => {
-  await using server = create();
-  await inPage(server, async ({ load, use }) => {
+  await inPage(create(), async ({ load, use }) => {
     const register = await load();
     const registered = await register(options);
     const text = "write did not run: the user declined. Do not call write again unless the user asks.";
@@ -362,10 +330,7 @@ function toStreaming(server: Server, write: (json: string) => string): Pick<Serv
 Deno.test("the script reads results from event streams, whatever the results contain", async () => {
   const texts = ["a\u2028b", "\u2029data: {}", "a\n\ndata: b\r\n\r\nc", "\u0085", "\ufeff", "data: x", "👋"];
   const say = tool({ name: "say", annotations: { readOnlyHint: true }, run: () => texts.join("|") });
-  await using server = createServer({
-    ...{ name: "s", version: "1.0.0", handlers: [say], routes: [webMcp()] },
-    ...{ hosts: [HOST], cors: { origins: [ORIGIN] } },
-  });
+  const server = testServer({ handlers: [say], routes: [webMcp()], hosts: [HOST], cors: { origins: [ORIGIN] } });
   const own = { name: "own", version: "1.0.0" };
   const other = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: own });
   const writes: readonly ((json: string) => string)[] = [
@@ -374,27 +339,26 @@ Deno.test("the script reads results from event streams, whatever the results con
     (json) => `id: 1\ndata:\n\ndata: ${json.replace(",", ",\ndata: ")}\n\n`,
   ];
   for (const write of writes) {
-    await inPage(toStreaming(server, write), async ({ load, use }) => {
-      await (await load())({ url });
+    await inPage(toStreaming(server, write), async ({ register, use }) => {
+      await register({ url });
       assertEquals(await use("say"), { content: [{ type: "text", text: texts.join("|") }], isError: false });
     });
   }
 });
 
 Deno.test("an agent gets an error for a response of a proxy that is not JSON-RPC", async () => {
-  await using server = create();
+  const server = create();
   for (const text of ["null", "5", "[]", "{}", "<html>", ""]) {
     const fetch: Server["fetch"] = async (request, info) =>
       request.method === "POST" ? new Response(text, { status: 502 }) : await server.fetch(request, info);
-    await inPage({ fetch }, async ({ load }) => {
-      const register = await load();
+    await inPage({ fetch }, async ({ register }) => {
       assertEquals((await assertRejects(() => register(options), Error)).message, sentence("502"));
     });
   }
 });
 
 Deno.test("a list and a call end with an error if the server has always another page or question", async () => {
-  await using server = create();
+  const server = create();
   const pages = { resultType: "complete", tools: [], nextCursor: "more" };
   const tools = [{ name: "read", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
   const cases = [
@@ -407,8 +371,7 @@ Deno.test("a list and a call end with an error if the server has always another 
       const { id, method } = await request.json();
       return Response.json({ jsonrpc: "2.0", id, result: Object(results)[method] });
     };
-    await inPage({ fetch }, async ({ load, requests, use }) => {
-      const register = await load();
+    await inPage({ fetch }, async ({ register, requests, use }) => {
       const rejected = await register(options).then(() => use("read"), ({ message }) => message);
       assertEquals(rejected, sentence());
       assertEquals(requests.length, "tools/call" in results ? 33 : 32);
@@ -417,7 +380,7 @@ Deno.test("a list and a call end with an error if the server has always another 
 });
 
 Deno.test("a page gets an error for unusable options, and for a server that it cannot reach", async () => {
-  await using server = create();
+  const server = create();
   await inPage(server, async ({ load }) => {
     const register = await load();
     const wrong: object[] = [{ tokn: () => KEY }, { token: KEY }, { cookies: "yes" }, { confirm: true }, {
@@ -442,9 +405,8 @@ Deno.test("a page gets an error for unusable options, and for a server that it c
 });
 
 Deno.test("an agent cannot hide arguments from the user", async () => {
-  await using server = create();
-  await inPage(server, async ({ confirmed, load, use }) => {
-    await (await load())(options);
+  await inPage(create(), async ({ confirmed, register, use }) => {
+    await register(options);
     const hides: readonly object[] = [
       { text: "x".repeat(5000), to: "eve" },
       { ["x".repeat(5000)]: 1, to: "eve" },
@@ -470,22 +432,20 @@ Deno.test("an agent cannot hide arguments from the user", async () => {
 });
 
 Deno.test("a tool gets the arguments that the user has seen", async () => {
-  await using server = create();
-  await inPage(server, async ({ requests, load, use }) => {
+  await inPage(create(), async ({ requests, register, use }) => {
     const input = { text: "seen", list: ["seen"] };
     const confirm = () => {
       input.text = input.list[0] = "unseen";
       return true;
     };
-    await (await load())({ ...options, confirm });
+    await register({ ...options, confirm });
     await use("write", input);
     assertEquals(JSON.parse(String(requests.at(-1)?.init.body)).params.arguments, { text: "seen", list: ["seen"] });
   });
 });
 
 Deno.test("a page has no tools of a user who has signed out", async () => {
-  await using server = create();
-  await inPage(server, async ({ document, load }) => {
+  await inPage(create(), async ({ document, load }) => {
     let key: string | undefined = KEY;
     const registered = await (await load())({ url, token: () => key });
     assert(registered.tools.includes("secret"));
@@ -499,7 +459,7 @@ Deno.test("a page has no tools of a user who has signed out", async () => {
 });
 
 Deno.test("the script uses the browser's model context, and reports tools that it does not accept", async () => {
-  await using server = create({ web: { tools: ["read", "write", "secret", "</script>"] } });
+  const server = create({ web: { tools: ["read", "write", "secret", "</script>"] } });
   await inPage(server, async ({ document, load }) => {
     const taken: string[] = [];
     const registerTool = ({ name }: PageTool) =>
@@ -517,11 +477,11 @@ Deno.test("the script finds the endpoint next to itself, also behind a prefix, a
     const [, relative] = /^const ENDPOINT=(\S+?),TOOLS=/.exec(await (await load(served, { path })).text()) ?? [];
     return relative === "undefined" ? undefined : new URL(JSON.parse(relative), base).href;
   };
-  await using first = create();
+  const first = create();
   assertEquals(await toEndpoint(first, "/webmcp.js", `https://${HOST}/tools/webmcp.js`), `https://${HOST}/tools/mcp`);
-  await using second = create({ web: { path: "/a/b/w.js" }, path: "/a/mcp" });
+  const second = create({ web: { path: "/a/b/w.js" }, path: "/a/mcp" });
   assertEquals(await toEndpoint(second, "/a/b/w.js", `https://${HOST}/a/b/w.js`), `https://${HOST}/a/mcp`);
-  await using third = create({ path: "/:tenant/mcp" });
+  const third = create({ path: "/:tenant/mcp" });
   assertEquals(await toEndpoint(third, "/webmcp.js", url), undefined);
   const servers = ["/one/mcp", "/two/mcp"].map((path, at) =>
     createServer({ name: `s${at}`, version: "1.0.0", path, hosts: [HOST], cors: { origins: [ORIGIN] } })
@@ -530,17 +490,14 @@ Deno.test("the script finds the endpoint next to itself, also behind a prefix, a
   assertEquals(await toEndpoint(mounted, "/webmcp.js", url), undefined);
   assertEquals((await load(mounted, { origin: ORIGIN })).headers.get("access-control-allow-origin"), ORIGIN);
   assertEquals((await load(mounted, { origin: "https://evil.com" })).status, 403);
-  await inPage(mounted, async ({ load }) => {
-    const register = await load();
+  await inPage(mounted, async ({ register }) => {
     assertEquals((await assertRejects(() => register(), TypeError)).message, sentence("url"));
   });
 });
 
 Deno.test("the script registers nothing in a page without https", async () => {
-  await using server = create();
-  await inPage(server, async ({ document, load }) => {
+  await inPage(create(), async ({ document, register }) => {
     Object.defineProperty(globalThis, "isSecureContext", { value: false, configurable: true });
-    const register = await load();
     assertEquals((await assertRejects(() => register(options), Error)).message, sentence());
     assertEquals(document, {} as Page["document"]);
   });

@@ -127,7 +127,15 @@ const growingInSession = (name: string, method: string, params: Json, make: (siz
 const toTexts = (size: number) => shapes["many keys"](size).replaceAll(":0", ':""');
 const quoted = (unit: string, most = Infinity) => (size: number) => `"${text(unit, Math.min(size, most))}"`;
 const ASKED = { name: "ask", arguments: {}, requestState: "@" };
-const ANY = { name: "any", arguments: { v: "@" } };
+/** Parameters of a call of the tool `steps` with a variable progress token. */
+export const STEPS = { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } };
+export const ANY = { name: "any", arguments: { v: "@" } };
+/** A case whose request asks a question of the client. */
+export const asking = (name: string, most: number, shape: string): CostCase => {
+  const meta = { [`${META}clientCapabilities`]: { elicitation: {} } };
+  const params = { name: "ask", arguments: { v: "@" } };
+  return { name, most, make: (size) => modern("tools/call", params, shapes[shape](size), meta) };
+};
 const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
   large(name, (size) => call(tool, `{"v":${make(size)}}`));
 
@@ -185,15 +193,7 @@ export const costCases: readonly CostCase[] = [
   within("unevaluatedProperties: {},{},…", "unevaluated", shapes["{},{},…"]),
   within("unevaluatedProperties: many keys", "unevaluated", (size) => `[${shapes["many keys"](size)}]`),
   large("dependent…: many keys", (size) => call("dependent", shapes["many keys"](size))),
-  ...["many keys", "many long keys", '{"a":{}},…', "a string"].map((name) =>
-    large(
-      `question: ${name}`,
-      (size) =>
-        modern("tools/call", { name: "ask", arguments: { v: "@" } }, shapes[name](size), {
-          [`${META}clientCapabilities`]: { elicitation: {} },
-        }),
-    )
-  ),
+  ...["many keys", "many long keys", '{"a":{}},…', "a string"].map((name) => asking(`question: ${name}`, LARGE, name)),
   growing("requestState", "tools/call", ASKED, quoted("A")),
   growing("requestState within bounds", "tools/call", ASKED, quoted("A", 131_072)),
   growing("name of a tool", "tools/call", { name: "@" }, quoted("x")),
@@ -202,12 +202,7 @@ export const costCases: readonly CostCase[] = [
   growing("cursor", "tools/list", { cursor: "@" }, quoted("A")),
   growing("cursor within bounds", "tools/list", { cursor: "@" }, quoted("A", 65_536)),
   large("progressToken", (size) => call("steps", '{"count":10}', { progressToken: text("x", size) })),
-  growingInSession(
-    "session, progressToken",
-    "tools/call",
-    { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } },
-    quoted("x"),
-  ),
+  growingInSession("session, progressToken", "tools/call", STEPS, quoted("x")),
   ...["x", "%2F", "%", "/", "-", "w://r/-", "é"].map((unit) =>
     large(`uri of ${unit}`, (size) => legacy("resources/read", { uri: "@" }, `"w://r/${text(unit, size)}"`))
   ),

@@ -180,25 +180,24 @@ function toUnfinished(port: number, length: number): string {
   return toWire(port, { method: "POST", headers, body }).replace(/content-length: \d+/, `content-length: ${length}`);
 }
 
-const unread = (name: string, count: number, make: (server: Abused) => Promise<Sent> | Sent): HeldCase => ({
-  name,
-  count,
-  async begin(server, open) {
+type Begin = HeldCase["begin"];
+const held = (name: string, count: number, begin: Begin): HeldCase => ({ name, count, begin });
+/** Returns a case that holds memory outside of the JavaScript heap. */
+const outside = (name: string, count: number, begin: Begin): HeldCase => ({ name, count, begin, isNative: true });
+
+const unread = (name: string, count: number, make: (server: Abused) => Promise<Sent> | Sent): HeldCase =>
+  held(name, count, async (server, open) => {
     const { method = "POST", headers, body } = await make(server);
     // The cast is safe, because `toWire` writes every method the same way as POST.
     const wire = toWire(server.port, { method: method as "POST", headers, body });
     const connection = await openUnread(server.port, wire);
     open.add(() => connection.close());
     return wire.length;
-  },
-});
+  });
 
 /** Returns a case that sends one request, and leaves part of the response unread. */
-const posting = (name: string, count: number, sent: Sent): HeldCase => ({
-  name,
-  count,
-  begin: (server, open) => Promise.resolve(post(server, open, sent)),
-});
+const posting = (name: string, count: number, sent: Sent): HeldCase =>
+  held(name, count, (server, open) => Promise.resolve(post(server, open, sent)));
 
 const big = { name: "big", arguments: { kb: 4096 } };
 const uris = JSON.stringify(Array.from({ length: 1000 }, (_, i) => `w://${"x".repeat(245)}${i}`));
@@ -219,125 +218,84 @@ export const heldCases: readonly HeldCase[] = [
   posting("listen: {},{},… in capabilities", 60, toCapable(LISTEN, { notifications: {} }, shapes["{},{},…"](SIZE))),
   posting("listen: a string in capabilities", 60, toCapable(LISTEN, { notifications: {} }, shapes["a string"](SIZE))),
   posting("listen: 1000 long URIs", 200, listening({ resourceSubscriptions: "@" }, uris)),
-  {
-    name: "session: question, {},{},…",
-    count: 40,
-    async begin(server, open) {
-      const session = await openSession(server.url, "2025-11-25", '{"elicitation":{}}');
-      return post(
-        server,
-        open,
-        legacy("tools/call", { name: "ask", arguments: { v: "@" } }, shapes["{},{},…"](SIZE), session),
-      );
-    },
-  },
-  {
-    name: "session: fat capabilities",
-    count: 500,
-    async begin({ url }) {
-      const capabilities = `{"a":[${"{},".repeat(1350)}0]}`;
-      await openSession(url, "2025-11-25", capabilities);
-      return capabilities.length;
-    },
-  },
-  {
-    name: "session: 1000 long URIs",
-    count: 30,
-    async begin({ url }) {
-      const session = await openSession(url);
-      for (let i = 0; i < 1000; i++) {
-        await send(url, legacy("resources/subscribe", { uri: "@" }, `"w://${"x".repeat(245)}${i}"`, session));
-      }
-      return 1000 * 256;
-    },
-  },
-  {
-    name: "session: idle streams",
-    count: 250,
-    async begin(server, open) {
-      const session = await openSession(server.url);
-      await fetch(server.url, {
-        headers: { accept: "text/event-stream", "mcp-session-id": session },
-        signal: open.signal,
-      });
-      return 200;
-    },
-  },
-  {
-    name: "session: long progressToken, 100 steps",
-    count: 8,
-    async begin(server, open) {
-      const session = await openSession(server.url);
-      const sent = legacy(
-        "tools/call",
-        { name: "steps", arguments: { count: 100 }, _meta: { progressToken: "@" } },
-        shapes["a string"](SIZE),
-        session,
-      );
-      return post(server, open, sent);
-    },
-  },
-  {
-    name: "WebSocket: fat capabilities at initialize",
-    count: 40,
-    begin: (server, open) => initializeSocket(server, open, fat),
-  },
-  {
-    name: "WebSocket: a string at initialize",
-    count: 40,
-    begin: (server, open) => initializeSocket(server, open, `{"a":${shapes["a string"](LINE)}}`),
-  },
-  {
-    name: "WebSocket: messages behind unread answers",
-    count: 30,
-    async begin(server, open) {
-      const connection = await upgrade(server, open);
-      let sent = 0;
-      for (let i = 0; i < 3; i++) sent += await writeFrame(connection, modern("tools/call", big, "").body);
-      await sleep(50);
-      return sent + await writeFrame(connection, `"${"x".repeat(LINE - 2000)}"`);
-    },
-  },
-  {
-    name: "WebSocket: a frame of 15 MB that never ends",
-    isNative: true,
-    count: 20,
-    async begin(server, open) {
-      const connection = await upgrade(server, open);
-      await write(connection, toFrame(15_700_000));
-      await write(connection, new Uint8Array(15_600_000).fill(120));
-      return 15_600_000;
-    },
-  },
-  {
-    name: "http-sse: fat capabilities at initialize",
-    count: 40,
-    async begin(server, open) {
-      const { body, headers } = initialize(fat);
-      const address = await openEvents(server, open.signal);
-      await send(address, { body, headers });
+  held("session: question, {},{},…", 40, async (server, open) => {
+    const session = await openSession(server.url, "2025-11-25", '{"elicitation":{}}');
+    return post(
+      server,
+      open,
+      legacy("tools/call", { name: "ask", arguments: { v: "@" } }, shapes["{},{},…"](SIZE), session),
+    );
+  }),
+  held("session: fat capabilities", 500, async ({ url }) => {
+    const capabilities = `{"a":[${"{},".repeat(1350)}0]}`;
+    await openSession(url, "2025-11-25", capabilities);
+    return capabilities.length;
+  }),
+  held("session: 1000 long URIs", 30, async ({ url }) => {
+    const session = await openSession(url);
+    for (let i = 0; i < 1000; i++) {
+      await send(url, legacy("resources/subscribe", { uri: "@" }, `"w://${"x".repeat(245)}${i}"`, session));
+    }
+    return 1000 * 256;
+  }),
+  held("session: idle streams", 250, async (server, open) => {
+    const session = await openSession(server.url);
+    await fetch(server.url, {
+      headers: { accept: "text/event-stream", "mcp-session-id": session },
+      signal: open.signal,
+    });
+    return 200;
+  }),
+  held("session: long progressToken, 100 steps", 8, async (server, open) => {
+    const session = await openSession(server.url);
+    const sent = legacy(
+      "tools/call",
+      { name: "steps", arguments: { count: 100 }, _meta: { progressToken: "@" } },
+      shapes["a string"](SIZE),
+      session,
+    );
+    return post(server, open, sent);
+  }),
+  held("WebSocket: fat capabilities at initialize", 40, (server, open) => initializeSocket(server, open, fat)),
+  held(
+    "WebSocket: a string at initialize",
+    40,
+    (server, open) => initializeSocket(server, open, `{"a":${shapes["a string"](LINE)}}`),
+  ),
+  held("WebSocket: messages behind unread answers", 30, async (server, open) => {
+    const connection = await upgrade(server, open);
+    let sent = 0;
+    for (let i = 0; i < 3; i++) sent += await writeFrame(connection, modern("tools/call", big, "").body);
+    await sleep(50);
+    return sent + await writeFrame(connection, `"${"x".repeat(LINE - 2000)}"`);
+  }),
+  outside("WebSocket: a frame of 15 MB that never ends", 20, async (server, open) => {
+    const connection = await upgrade(server, open);
+    await write(connection, toFrame(15_700_000));
+    await write(connection, new Uint8Array(15_600_000).fill(120));
+    return 15_600_000;
+  }),
+  held("http-sse: fat capabilities at initialize", 40, async (server, open) => {
+    const { body, headers } = initialize(fat);
+    const address = await openEvents(server, open.signal);
+    await send(address, { body, headers });
+    return body.length;
+  }),
+  held("http-sse: messages of a client whose queue is full", 40, async (server, open, i) => {
+    const { body, headers } = initialize();
+    const address = await openEvents(server, open.signal);
+    const sendLater = (body: string) => {
+      fetch(address, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
       return body.length;
-    },
-  },
-  {
-    name: "http-sse: messages of a client whose queue is full",
-    count: 40,
-    async begin(server, open, i) {
-      const { body, headers } = initialize();
-      const address = await openEvents(server, open.signal);
-      const sendLater = (body: string) => {
-        fetch(address, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
-        return body.length;
-      };
-      if (i === 0) await send(address, { body, headers });
-      else sendLater(body);
-      // All streams share the queue of their client.
-      const call = { name: "slow", arguments: {} };
-      for (let id = 1; i === 0 && id <= 600; id++) sendLater(legacy("tools/call", call, "", undefined, id).body);
-      if (i === 0) await sleep(PATIENCE);
-      return sendLater(legacy("ping", { v: "@" }, shapes["a string"](SIZE)).body);
-    },
-  },
+    };
+    if (i === 0) await send(address, { body, headers });
+    else sendLater(body);
+    // All streams share the queue of their client.
+    const call = { name: "slow", arguments: {} };
+    for (let id = 1; i === 0 && id <= 600; id++) sendLater(legacy("tools/call", call, "", undefined, id).body);
+    if (i === 0) await sleep(PATIENCE);
+    return sendLater(legacy("ping", { v: "@" }, shapes["a string"](SIZE)).body);
+  }),
   unread("unread: JSON of 4 MB", 100, () => modern("tools/call", big, "")),
   unread("unread: an event of 4 MB", 100, () => {
     const { headers, body } = modern("tools/call", big, "");
@@ -359,74 +317,46 @@ export const heldCases: readonly HeldCase[] = [
       body: "",
     };
   }),
-  {
-    name: "batch of 100 answers of 4 MB",
-    count: 2,
-    async begin(server, open) {
-      const session = await openSession(server.url, "2025-03-26");
-      const { headers } = legacy("", {}, "", session);
-      const items = Array.from({ length: 100 }, (_, id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: big }));
-      const sent = post(server, open, { headers, body: JSON.stringify(items) });
-      await sleep(3000);
-      return sent;
-    },
-  },
-  {
-    name: "body in chunks of one byte",
-    isNative: true,
-    count: 8,
-    async begin(server, open) {
-      const connection = await connect(server, open, toChunkedHead(server.port));
-      await write(connection, utf8.encode("1\r\n \r\n".repeat(2000)));
-      await sleep(100);
-      return 12_000;
-    },
-  },
-  {
-    name: "body in packets of one byte",
-    isNative: true,
-    count: 20,
-    async begin(server, open) {
-      const wire = toUnfinished(server.port, 100_000);
-      const connection = await connect(server, open, wire);
-      connection.setNoDelay(true);
-      for (let i = 0; i < 1000; i++) {
-        await write(connection, utf8.encode(" "));
-        if (i % 4 === 0) await sleep(0);
-      }
-      return wire.length + 1000;
-    },
-  },
-  {
-    name: "slow bodies of 60 KB",
-    isNative: true,
-    count: 2000,
-    async begin(server, open) {
-      await connect(server, open, toUnfinished(server.port, 65_000) + " ".repeat(60_000));
-      return 60_000;
-    },
-  },
-  {
-    name: "requests behind an open stream",
-    count: 4,
-    async begin(server, open) {
-      const { headers, body } = listening({ toolsListChanged: true }, "");
-      const connection = await connect(server, open, toWire(server.port, { method: "POST", headers, body }));
-      await connection.read(new Uint8Array(4096));
-      const text = `GET / HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\n\r\n`.repeat(200_000);
-      await write(connection, utf8.encode(text));
-      return text.length;
-    },
-  },
-  {
-    name: "connections that send nothing",
-    isNative: true,
-    count: 2000,
-    async begin(server, open) {
-      await connect(server, open, "POST /mcp HTTP/1.1\r\n");
-      return 20;
-    },
-  },
+  held("batch of 100 answers of 4 MB", 2, async (server, open) => {
+    const session = await openSession(server.url, "2025-03-26");
+    const { headers } = legacy("", {}, "", session);
+    const items = Array.from({ length: 100 }, (_, id) => ({ jsonrpc: "2.0", id, method: "tools/call", params: big }));
+    const sent = post(server, open, { headers, body: JSON.stringify(items) });
+    await sleep(3000);
+    return sent;
+  }),
+  outside("body in chunks of one byte", 8, async (server, open) => {
+    const connection = await connect(server, open, toChunkedHead(server.port));
+    await write(connection, utf8.encode("1\r\n \r\n".repeat(2000)));
+    await sleep(100);
+    return 12_000;
+  }),
+  outside("body in packets of one byte", 20, async (server, open) => {
+    const wire = toUnfinished(server.port, 100_000);
+    const connection = await connect(server, open, wire);
+    connection.setNoDelay(true);
+    for (let i = 0; i < 1000; i++) {
+      await write(connection, utf8.encode(" "));
+      if (i % 4 === 0) await sleep(0);
+    }
+    return wire.length + 1000;
+  }),
+  outside("slow bodies of 60 KB", 2000, async (server, open) => {
+    await connect(server, open, toUnfinished(server.port, 65_000) + " ".repeat(60_000));
+    return 60_000;
+  }),
+  held("requests behind an open stream", 4, async (server, open) => {
+    const { headers, body } = listening({ toolsListChanged: true }, "");
+    const connection = await connect(server, open, toWire(server.port, { method: "POST", headers, body }));
+    await connection.read(new Uint8Array(4096));
+    const text = `GET / HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\n\r\n`.repeat(200_000);
+    await write(connection, utf8.encode(text));
+    return text.length;
+  }),
+  outside("connections that send nothing", 2000, async (server, open) => {
+    await connect(server, open, "POST /mcp HTTP/1.1\r\n");
+    return 20;
+  }),
 ];
 
 /** Whether a runtime can run a case. On Node, the server has no WebSockets. */

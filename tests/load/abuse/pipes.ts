@@ -1,7 +1,6 @@
 // The cost of requests on transports that process messages sequentially: WebSocket, HTTP+SSE and stdio.
-import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
-import { type CostCase, initialize, legacy, modern, plain, shapes } from "./cases.ts";
+import { ANY, asking, type CostCase, initialize, legacy, modern, plain, shapes, STEPS } from "./cases.ts";
 import { type Cost, send } from "./cost.ts";
 import { openEvents, openSocket } from "./held.ts";
 import { startAbused, toProgram } from "./server.ts";
@@ -18,31 +17,12 @@ interface Way {
 }
 
 const LINE = 4_100_000;
+const line = (name: string, make: CostCase["make"]): CostCase => ({ name, most: LINE, make });
 const cases: readonly CostCase[] = [
-  ...Object.entries(shapes).map(([name, make]): CostCase => ({
-    name,
-    most: LINE,
-    make: (size) => modern("tools/call", { name: "any", arguments: { v: "@" } }, make(size)),
-  })),
-  { name: "garbage", most: LINE, make: (size) => ({ ...plain(), body: "x".repeat(Math.max(1, size)) }) },
-  {
-    name: "question: many keys",
-    most: LINE,
-    make: (size) =>
-      modern("tools/call", { name: "ask", arguments: { v: "@" } }, shapes["many keys"](size), {
-        [`${META}clientCapabilities`]: { elicitation: {} },
-      }),
-  },
-  {
-    name: "long progressToken, 10 steps",
-    most: LINE,
-    make: (size) =>
-      legacy(
-        "tools/call",
-        { name: "steps", arguments: { count: 10 }, _meta: { progressToken: "@" } },
-        shapes["a string"](size),
-      ),
-  },
+  ...Object.entries(shapes).map(([name, make]) => line(name, (size) => modern("tools/call", ANY, make(size)))),
+  line("garbage", (size) => ({ ...plain(), body: "x".repeat(Math.max(1, size)) })),
+  asking("question: many keys", LINE, "many keys"),
+  line("long progressToken, 10 steps", (size) => legacy("tools/call", STEPS, shapes["a string"](size))),
 ];
 
 /** Matches responses to plain calls, which follow each text. */

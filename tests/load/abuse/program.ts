@@ -2,6 +2,7 @@
 // argument `stdio` selects stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
 import { openListener } from "../../../src/core/http_listener.ts";
+import type { Schema } from "../../../src/core/schema/schema.ts";
 import { httpSse } from "../../../src/server/transports/http/sse_2024.ts";
 import { webSocket } from "../../../src/server/transports/websocket.ts";
 
@@ -39,7 +40,8 @@ export interface Held {
 const any = { type: "object" } as const;
 const objects = Array.from({ length: 200 }, (_, i) => ({ a: i, b: [i] }));
 const list = (items: object) => ({ type: "object", properties: { v: { type: "array", ...items } } }) as const;
-const done = () => "done";
+/** A tool that only checks its input. */
+const done = (name: string, input: Schema) => tool({ name, input, run: () => "done" });
 const children = { type: "array", items: { $ref: "#/$defs/node" } };
 /** A recursive schema of files and folders, as alternatives without required properties. */
 const node = {
@@ -49,7 +51,7 @@ const node = {
 
 const handlers = [
   tool({ name: "quick", run: () => "quick" }),
-  tool({ name: "any", input: any, run: done }),
+  done("any", any),
   tool({
     name: "slow",
     input: any,
@@ -74,14 +76,14 @@ const handlers = [
     run: async (_input, ctx) =>
       (await ctx.elicit("sure", { message: "Sure?", schema: { type: "object", properties: {} } })).action,
   }),
-  tool({ name: "enum", input: list({ items: { enum: objects } }), run: done }),
-  tool({ name: "const", input: list({ items: { const: { a: 1 } } }), run: done }),
-  tool({ name: "texts", input: list({ items: { enum: objects.map(({ a }) => `name ${a}`) } }), run: done }),
-  tool({ name: "unique", input: list({ uniqueItems: true }), run: done }),
-  tool({ name: "contains", input: list({ contains: { type: "object", required: ["x"] } }), run: done }),
-  tool({
-    name: "forms",
-    input: list({
+  done("enum", list({ items: { enum: objects } })),
+  done("const", list({ items: { const: { a: 1 } } })),
+  done("texts", list({ items: { enum: objects.map(({ a }) => `name ${a}`) } })),
+  done("unique", list({ uniqueItems: true })),
+  done("contains", list({ contains: { type: "object", required: ["x"] } })),
+  done(
+    "forms",
+    list({
       items: {
         anyOf: objects.slice(0, 20).map(({ a }) => ({
           type: "object",
@@ -90,53 +92,35 @@ const handlers = [
         })),
       },
     }),
-    run: done,
+  ),
+  done("tree", { ...list({ items: { $ref: "#/$defs/node" } }), $defs: { node } }),
+  done("both", {
+    ...list({ items: { $ref: "#/$defs/node" } }),
+    $defs: { node: { allOf: [{ properties: { children } }, { properties: { children } }] } },
   }),
-  tool({ name: "tree", input: { ...list({ items: { $ref: "#/$defs/node" } }), $defs: { node } }, run: done }),
-  tool({
-    name: "both",
-    input: {
-      ...list({ items: { $ref: "#/$defs/node" } }),
-      $defs: { node: { allOf: [{ properties: { children } }, { properties: { children } }] } },
-    },
-    run: done,
+  done("patterns", {
+    type: "object",
+    patternProperties: { "^a": {}, "b$": {}, "[0-9]{9}": {}, "^x-": {}, "é": {} },
+    propertyNames: { maxLength: 4_000_000 },
   }),
-  tool({
-    name: "patterns",
-    input: {
-      type: "object",
-      patternProperties: { "^a": {}, "b$": {}, "[0-9]{9}": {}, "^x-": {}, "é": {} },
-      propertyNames: { maxLength: 4_000_000 },
-    },
-    run: done,
+  done("lengths", {
+    type: "object",
+    properties: { v: { anyOf: [10, 20, 30, 40, 50].map((maxLength) => ({ type: "string", maxLength })) } },
   }),
-  tool({
-    name: "lengths",
-    input: {
-      type: "object",
-      properties: { v: { anyOf: [10, 20, 30, 40, 50].map((maxLength) => ({ type: "string", maxLength })) } },
-    },
-    run: done,
-  }),
-  tool({
-    name: "unevaluated",
-    input: list({
+  done(
+    "unevaluated",
+    list({
       items: {
         allOf: [{ properties: { a: {} } }, { properties: { b: {} } }],
         unevaluatedProperties: { type: "number" },
       },
     }),
-    run: done,
-  }),
-  tool({
-    name: "dependent",
-    input: {
-      type: "object",
-      dependentRequired: { k1: ["k2", "k3"] },
-      dependentSchemas: { k4: { maxProperties: 3 } },
-      additionalProperties: { type: "number" },
-    },
-    run: done,
+  ),
+  done("dependent", {
+    type: "object",
+    dependentRequired: { k1: ["k2", "k3"] },
+    dependentSchemas: { k4: { maxProperties: 3 } },
+    additionalProperties: { type: "number" },
   }),
   prompt({
     name: "ask",

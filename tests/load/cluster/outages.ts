@@ -6,7 +6,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { type Client, connect } from "../../../src/client/client.ts";
 import { readOptions } from "../../support/options.ts";
-import { type Cluster, type Engine, ENGINES, MISSING, RUNTIMES, startCluster } from "./instances.ts";
+import type { PostgresServer } from "../../support/postgres/server.ts";
+import type { RedisServer } from "../../support/redis/server.ts";
+import { type Cluster, type Engine, ENGINES, MISSING, type Place, RUNTIMES, startCluster } from "./instances.ts";
 
 /**
  * Maximum recovery time in milliseconds. Operations retry once per second, and after them the listener retries once per
@@ -26,59 +28,47 @@ interface Outage {
   readonly restarts?: boolean;
 }
 
-const redis: readonly Outage[] = [
+/** A database server that can be killed and suspended. */
+type Killable = Pick<RedisServer | PostgresServer, "kill" | "start" | "pause" | "resume"> | undefined;
+
+/** The outages of a server. `name` and `begin` are those of the last one, which loses the data and ends immediately. */
+const failing = (find: (place: Place) => Killable, name: string, begin: (place: Place) => unknown): Outage[] => [
   {
     name: "killed and restarted",
     lasts: true,
     async begin({ place }) {
-      await place.redis?.kill();
-      return () => place.redis?.start();
+      await find(place)?.kill();
+      return () => find(place)?.start();
     },
   },
   {
     name: "paused",
     lasts: true,
     begin({ place }) {
-      place.redis?.pause();
-      return Promise.resolve(() => place.redis?.resume());
+      find(place)?.pause();
+      return Promise.resolve(() => find(place)?.resume());
     },
   },
   {
-    name: "flushed",
+    name,
     lasts: false,
     async begin({ place }) {
-      await new Deno.Command("redis-cli", { args: ["-s", place.redis?.socket ?? "", "flushall"] }).output();
+      await begin(place);
       return () => {};
     },
   },
 ];
 
-const postgres: readonly Outage[] = [
-  {
-    name: "killed and restarted",
-    lasts: true,
-    async begin({ place }) {
-      await place.postgres?.kill();
-      return () => place.postgres?.start();
-    },
-  },
-  {
-    name: "paused",
-    lasts: true,
-    begin({ place }) {
-      place.postgres?.pause();
-      return Promise.resolve(() => place.postgres?.resume());
-    },
-  },
-  {
-    name: "emptied",
-    lasts: false,
-    begin({ place }) {
-      place.postgres?.run("set client_min_messages = error; drop schema mcp cascade");
-      return Promise.resolve(() => {});
-    },
-  },
-];
+const redis = failing(
+  (place) => place.redis,
+  "flushed",
+  (place) => new Deno.Command("redis-cli", { args: ["-s", place.redis?.socket ?? "", "flushall"] }).output(),
+);
+const postgres = failing(
+  (place) => place.postgres,
+  "emptied",
+  (place) => place.postgres?.run("set client_min_messages = error; drop schema mcp cascade"),
+);
 
 const file: readonly Outage[] = [
   {

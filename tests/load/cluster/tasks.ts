@@ -7,7 +7,7 @@
 // `--tasks` is the number of tasks to kill in each run, which defaults to 20.
 import { readOptions } from "../../support/options.ts";
 import { type Engine, ENGINES, type Instance, RUNTIMES, startCluster } from "./instances.ts";
-import { toReply } from "../../support/requests.ts";
+import { toReply, toRequest } from "../../support/requests.ts";
 
 const LEASE_MS = 500;
 const MODES = ["resumes", "fails"] as const;
@@ -50,27 +50,11 @@ interface Seen {
 
 /** Sends a request to one instance. Returns the result, or `undefined` if the instance has exited. */
 async function send(instance: Instance, method: string, params: Record<string, unknown>): Promise<unknown> {
-  const name = String(params.name ?? params.taskId);
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "tasks", version: "1.0.0" },
-    "io.modelcontextprotocol/clientCapabilities": {
-      elicitation: {},
-      extensions: { "io.modelcontextprotocol/tasks": {} },
-    },
-  };
+  const extensions = { "io.modelcontextprotocol/tasks": {} };
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {}, extensions } };
+  const request = toRequest(method, { ...params, _meta }, { "mcp-name": String(params.name ?? params.taskId) });
   try {
-    const response = await fetch(`${instance.origin}/mcp`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": method,
-        "mcp-name": name,
-      },
-      body: JSON.stringify({ jsonrpc: "2.0", id: crypto.randomUUID(), method, params: { ...params, _meta } }),
-    });
+    const response = await fetch(new Request(`${instance.origin}/mcp`, request));
     const text = await response.text();
     const { result, error } = JSON.parse(toReply(text) || "{}");
     if (error && error.code !== -31503) throw new TypeError(`${method}: ${JSON.stringify(error)}`);

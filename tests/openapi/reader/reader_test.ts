@@ -195,12 +195,8 @@ Deno.test("collection formats of 2.0 are right, with csv as default everywhere",
   const multi = withParameters("2.0", [{ name: "f", in: "query", type: "array", collectionFormat: "multi" }]);
   await accept({ document: multi, args: { f: ["foo", "baz"] }, url: "/base/x?f=foo&f=baz" });
   await reject({ document: multi, args: { f: ["foo", "baz"] }, url: "/base/x?f=foo,baz" });
-  const nested = withParameters("2.0", [{
-    name: "f",
-    in: "query",
-    type: "array",
-    items: { type: "array", collectionFormat: "pipes" },
-  }]);
+  const items = { type: "array", collectionFormat: "pipes" };
+  const nested = withParameters("2.0", [{ name: "f", in: "query", type: "array", items }]);
   await accept({ document: nested, args: { f: [[1, 2], [3]] }, url: "/base/x?f=1%7C2,3" });
 });
 
@@ -272,11 +268,8 @@ Deno.test("a querystring parameter is the whole query", async () => {
   const args = { q: { numbers: [1, 2], flag: null } };
   await accept({ document: json, args, url: "/base/x?%7B%22numbers%22%3A%5B1%2C2%5D%2C%22flag%22%3Anull%7D" });
   await reject({ document: json, args, url: "/base/x?q=%7B%22numbers%22%3A%5B1%2C2%5D%2C%22flag%22%3Anull%7D" });
-  await accept({
-    document: document("application/jsonpath"),
-    args: { q: "$.a.b[1:1]" },
-    url: "/base/x?%24.a.b%5B1%3A1%5D",
-  });
+  const path = { document: document("application/jsonpath"), args: { q: "$.a.b[1:1]" } };
+  await accept({ ...path, url: "/base/x?%24.a.b%5B1%3A1%5D" });
 });
 
 function multipart(parts: readonly (readonly [string, string | Uint8Array])[]): Uint8Array<ArrayBuffer> {
@@ -300,24 +293,18 @@ const FILE_TEXT = btoa(String.fromCharCode(...FILE));
 Deno.test("the basic multipart form of 3.0, 3.1 and 3.2 is right", async () => {
   for (const version of ["3.0.4", "3.1.2", "3.2.0"]) {
     const image = version === "3.0.4" ? { type: "string", format: "binary" } : {};
-    const document = withBody(version, {
-      "multipart/form-data": {
-        schema: {
-          type: "object",
-          properties: {
-            id: { type: "string", format: "uuid" },
-            profileImage: image,
-            addresses: { type: "array", items: { $ref: "#/components/schemas/Address" } },
-          },
-        },
-      },
-    }, { components: { schemas: { Address: { type: "object" } } } });
+    const properties = {
+      id: { type: "string", format: "uuid" },
+      profileImage: image,
+      addresses: { type: "array", items: { $ref: "#/components/schemas/Address" } },
+    };
+    const components = { schemas: { Address: { type: "object" } } };
+    const form = { "multipart/form-data": { schema: { type: "object", properties } } };
+    const document = withBody(version, form, { components });
     const args = { body: { id: "1", profileImage: FILE_TEXT, addresses: [{ a: 1 }, { a: 2 }] } };
     const id = [named("id"), "1"] as const;
-    const file = [
-      `${named("profileImage", '; filename="a"')}\r\nContent-Type: application/octet-stream`,
-      FILE,
-    ] as const;
+    const head = named("profileImage", '; filename="a"');
+    const file = [`${head}\r\nContent-Type: application/octet-stream`, FILE] as const;
     const json = (value: number) =>
       [`${named("addresses")}\r\nContent-Type: application/json`, `{"a":${value}}`] as const;
     const sent = { document, method: "POST", args, url: "/base/x", headers: FORM };
@@ -330,7 +317,7 @@ Deno.test("the basic multipart form of 3.0, 3.1 and 3.2 is right", async () => {
     await reject({ ...sent, body: multipart([id, [file[0], FILE_TEXT], json(1), json(2)]) }, /base64/);
     const nameless = [`${named("profileImage")}\r\nContent-Type: application/octet-stream`, FILE] as const;
     await reject({ ...sent, body: multipart([id, nameless, json(1), json(2)]) }, /file name/);
-    const wrong = [`${named("profileImage", '; filename="a"')}\r\nContent-Type: text/plain`, FILE] as const;
+    const wrong = [`${head}\r\nContent-Type: text/plain`, FILE] as const;
     await reject({ ...sent, body: multipart([id, wrong, json(1), json(2)]) }, /octet-stream/);
     const plain = [named("addresses"), '{"a":1}'] as const;
     await reject({ ...sent, body: multipart([id, file, plain, json(2)]) }, /application\/json/);
@@ -388,31 +375,15 @@ Deno.test("files are found behind references, compositions and lists", async () 
   });
   const head = `${named("file", '; filename="a"')}\r\nContent-Type: application/octet-stream`;
   const args = { body: { file: [FILE_TEXT, FILE_TEXT] } };
-  await accept({
-    document: many,
-    method: "POST",
-    args,
-    url: "/base/x",
-    headers: FORM,
-    body: multipart([[head, FILE], [head, FILE]]),
-  });
-  await reject({
-    document: many,
-    method: "POST",
-    args,
-    url: "/base/x",
-    headers: FORM,
-    body: multipart([[head, FILE]]),
-  });
+  const sent = { document: many, method: "POST", args, url: "/base/x", headers: FORM };
+  await accept({ ...sent, body: multipart([[head, FILE], [head, FILE]]) });
+  await reject({ ...sent, body: multipart([[head, FILE]]) });
 });
 
 Deno.test("encoded bytes stay base64", async () => {
-  for (
-    const [version, icon] of [["3.0.4", { type: "string", format: "byte" }], ["3.1.0", {
-      type: "string",
-      contentEncoding: "base64",
-    }]] as const
-  ) {
+  const old = { type: "string", format: "byte" };
+  const encoded = { type: "string", contentEncoding: "base64" };
+  for (const [version, icon] of [["3.0.4", old], ["3.1.0", encoded]] as const) {
     const schema = { type: "object", properties: { icon } };
     const body = { icon: "+/8=" };
     const form = withBody(version, { "application/x-www-form-urlencoded": { schema } });
@@ -482,29 +453,13 @@ Deno.test("the forms of 2.0 are right", async () => {
   });
   const fields = [{ name: "a", type: "array", items: { type: "string" } }, { name: "avatar", type: "file" }];
   const sent = { method: "POST", url: "/base/x" };
-  const form = { "content-type": "application/x-www-form-urlencoded" };
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
   const both = ["application/x-www-form-urlencoded", "multipart/form-data"];
-  await accept({
-    ...sent,
-    document: document(both.slice(0, 1), fields.slice(0, 1)),
-    args: { body: { a: ["b", "c"] } },
-    headers: form,
-    body: "a=b,c",
-  });
-  await reject({
-    ...sent,
-    document: document(both.slice(0, 1), fields.slice(0, 1)),
-    args: { body: { a: ["b", "c"] } },
-    headers: form,
-    body: "a=b&a=c",
-  }, /a/);
-  await reject({
-    ...sent,
-    document: document(both, fields.slice(0, 1)),
-    args: { body: { a: ["b"] } },
-    headers: form,
-    body: "a=b",
-  }, /multipart/);
+  const list = { ...sent, document: document(both.slice(0, 1), fields.slice(0, 1)), headers };
+  await accept({ ...list, args: { body: { a: ["b", "c"] } }, body: "a=b,c" });
+  await reject({ ...list, args: { body: { a: ["b", "c"] } }, body: "a=b&a=c" }, /a/);
+  const uploading = document(both, fields.slice(0, 1));
+  await reject({ ...list, document: uploading, args: { body: { a: ["b"] } }, body: "a=b" }, /multipart/);
   const args = { body: { a: ["b", "c"], avatar: FILE_TEXT } };
   const file = [`${named("avatar", '; filename="x.png"')}\r\nContent-Type: image/png`, FILE] as const;
   const upload = { ...sent, document: document(["multipart/form-data"], fields), args, headers: FORM };
@@ -512,38 +467,21 @@ Deno.test("the forms of 2.0 are right", async () => {
   await reject({ ...upload, body: multipart([[named("a"), "b"], [named("a"), "c"], file]) }, /a/);
   await reject({ ...upload, body: multipart([[named("a"), "b,c"], [named("avatar"), FILE_TEXT]]) }, /avatar/);
   const multi = [{ ...fields[0], collectionFormat: "multi" }];
-  await accept({
-    ...sent,
-    document: document(["multipart/form-data"], multi),
-    args: { body: { a: ["b", "c"] } },
-    headers: FORM,
-    body: multipart([[named("a"), "b"], [named("a"), "c"]]),
-  });
+  const repeated = { document: document(["multipart/form-data"], multi), args: { body: { a: ["b", "c"] } } };
+  await accept({ ...sent, ...repeated, headers: FORM, body: multipart([[named("a"), "b"], [named("a"), "c"]]) });
 });
 
 Deno.test("whole bodies are JSON, bytes or text", async () => {
   const sent = { method: "POST", url: "/base/x" };
-  const json = withBody("3.1.0", { "text/plain": {}, "application/json": {}, "multipart/form-data": {} });
-  await accept({
-    ...sent,
-    document: json,
-    args: { body: { a: null } },
-    headers: { "content-type": "application/json" },
-    body: '{ "a": null }',
-  });
-  await reject({
-    ...sent,
-    document: json,
-    args: { body: { a: null } },
-    headers: { "content-type": "application/json" },
-    body: "{}",
-  }, /JSON/);
-  await reject(
-    { ...sent, document: json, args: { body: "a" }, headers: { "content-type": "text/plain" }, body: "a" },
-    /application\/json/,
-  );
-  await reject({ ...sent, document: json, args: {}, headers: {}, body: "{}" }, /body/);
-  await reject({ ...sent, document: json, args: {}, headers: { "content-type": "application/json" } }, /content type/);
+  const headers = { "content-type": "application/json" };
+  const document = withBody("3.1.0", { "text/plain": {}, "application/json": {}, "multipart/form-data": {} });
+  const json = { ...sent, document, args: { body: { a: null } }, headers };
+  await accept({ ...json, body: '{ "a": null }' });
+  await reject({ ...json, body: "{}" }, /JSON/);
+  const plain = { args: { body: "a" }, headers: { "content-type": "text/plain" }, body: "a" };
+  await reject({ ...json, ...plain }, /application\/json/);
+  await reject({ ...json, args: {}, headers: {}, body: "{}" }, /body/);
+  await reject({ ...json, args: {} }, /content type/);
   const bytes = [
     withBody("3.0.4", { "image/png": { schema: { type: "string", format: "binary" } } }),
     withBody("3.1.0", { "image/png": {} }),
@@ -554,14 +492,8 @@ Deno.test("whole bodies are JSON, bytes or text", async () => {
     await accept({ ...image, body: FILE });
     await reject({ ...image, body: FILE_TEXT }, /decoded/);
   }
-  const xml = withBody("3.1.0", { "application/xml": { schema: { type: "object" } } });
-  await accept({
-    ...sent,
-    document: xml,
-    args: { body: "<a/>" },
-    headers: { "content-type": "application/xml" },
-    body: "<a/>",
-  });
+  const xml = { document: withBody("3.1.0", { "application/xml": { schema: { type: "object" } } }), body: "<a/>" };
+  await accept({ ...sent, ...xml, args: { body: "<a/>" }, headers: { "content-type": "application/xml" } });
 });
 
 Deno.test("parts of other multipart types are matched by position", async () => {
@@ -635,27 +567,19 @@ Deno.test("bodies are listed with media types and members", () => {
   const document = withBody("3.0.0", {
     "application/json": { schema: { allOf: [{ $ref: "#/components/schemas/A" }, { properties: { b: {} } }] } },
   }, { components: { schemas: { A: { properties: { a: {}, id: { readOnly: true } } } } } });
-  assert.deepEqual(listExpected(document)[0]?.body, {
-    isRequired: false,
-    mediaTypes: ["application/json"],
-    members: ["a", "b"],
-  });
+  const body = { isRequired: false, mediaTypes: ["application/json"], members: ["a", "b"] };
+  assert.deepEqual(listExpected(document)[0]?.body, body);
   const older = {
     swagger: "2.0",
     consumes: ["multipart/form-data"],
     paths: { "/x": { put: { parameters: [{ name: "f", in: "formData", type: "file", required: true }] } } },
   };
-  assert.deepEqual(listExpected(older)[0]?.body, {
-    isRequired: true,
-    mediaTypes: ["multipart/form-data"],
-    members: ["f"],
-  });
+  const form = { isRequired: true, mediaTypes: ["multipart/form-data"], members: ["f"] };
+  assert.deepEqual(listExpected(older)[0]?.body, form);
   const wrong = withBody("3.1.0", {}, {});
   assert.deepEqual(listExpected({ ...wrong, openapi: "3.1.0" })[0]?.missing, []);
-  const places = withParameters("3.0.0", [{ name: "a", in: "body" }, { name: "b", in: "formData" }, {
-    name: "c",
-    in: "querystring",
-  }]);
+  const wrongPlaces = ["body", "formData", "querystring"].map((place) => ({ name: place, in: place }));
+  const places = withParameters("3.0.0", wrongPlaces);
   assert.equal(listExpected(places)[0]?.missing.length, 3);
 });
 

@@ -340,10 +340,7 @@ const checkRun: Check = async (name) => {
     layer(() => ({
       name: rank,
       rank,
-      run: (_run, next) => {
-        site.trace.push(rank);
-        return next();
-      },
+      run: (_run, next) => (site.trace.push(rank), next()),
     }));
   const plan: Plan = { handler: (site) => ({ use: [ranked(site, "reuse"), ranked(site, "ask")] }) };
   const { ran, seen } = await reach(name, plan, { look: ({ trace }) => trace });

@@ -323,6 +323,11 @@ function within(kind: Kind, method: string, call: (ctx: Context, site: Site) => 
   };
 }
 
+/** Returns a way that calls a tool. */
+function byCall(reach: Way["reach"], more: Pick<Way, "use"> = {}): Way {
+  return { kind: "tool", method: "tools/call", hidden: INVALID_PARAMS, reach, ...more };
+}
+
 /** Returns a way that is a request. */
 function byRequest(kind: Kind, method: string, params: object): Way {
   return {
@@ -419,22 +424,17 @@ export const WAYS: Readonly<Record<WayName, Way>> = {
   tool: byRequest("tool", "tools/call", TOOL),
   prompt: byRequest("prompt", "prompts/get", TOOL),
   resource: byRequest("resource", "resources/read", { uri: URI }),
-  session: {
-    kind: "tool",
-    method: "tools/call",
-    hidden: INVALID_PARAMS,
-    async reach(site) {
-      site.serve();
-      if (site.plan.isEarly) site.close();
-      const onElicit = () => ANSWER;
-      const options = site.plan.isAsking ? { onElicit } : {};
-      const client = site.use(
-        await connectTest(site.server, { era: "legacy", transport: "http", principal: ADA, ...options }),
-      );
-      site.close();
-      return await toSettled(client.request("tools/call", TOOL));
-    },
-  },
+  session: byCall(async (site) => {
+    site.serve();
+    if (site.plan.isEarly) site.close();
+    const onElicit = () => ANSWER;
+    const options = site.plan.isAsking ? { onElicit } : {};
+    const client = site.use(
+      await connectTest(site.server, { era: "legacy", transport: "http", principal: ADA, ...options }),
+    );
+    site.close();
+    return await toSettled(client.request("tools/call", TOOL));
+  }),
   innerCall: within("tool", "tools/call", (ctx) => ctx.callTool("work", ARGUMENTS, { raw: true })),
   innerPrompt: within("prompt", "prompts/get", (ctx) => ctx.getPrompt("work", ARGUMENTS)),
   innerRead: within("resource", "resources/read", (ctx) => ctx.readResource(URI)),
@@ -460,64 +460,47 @@ export const WAYS: Readonly<Record<WayName, Way>> = {
       return await site.send("tools/call", { name: "call_tool", arguments: TOOL });
     },
   },
-  task: {
-    kind: "tool",
-    method: "tools/call",
-    hidden: INVALID_PARAMS,
-    use: taskLayer,
-    async reach(site) {
-      const own = tasks();
-      site.serve([own]);
-      site.close();
-      const started = await startTask(site);
-      return "taskId" in started ? await untilEnded(site, own, started.taskId) : started;
-    },
-  },
-  takeOver: {
-    kind: "tool",
-    method: "tools/call",
-    hidden: INVALID_PARAMS,
-    use: taskLayer,
-    async reach(site) {
-      const { clock } = site;
-      site.clock = undefined;
-      site.holds = true;
-      const first = site.serve([tasks()], shared(site));
-      const started = await startTask(site);
-      if (!("taskId" in started)) return started;
-      await until(async () => {
-        if (!site.isHeld) await answerTask(site, started.taskId);
-        return site.isHeld;
-      }, "the first run");
-      site.close();
-      await first.close();
-      const own = tasks();
-      site.clock = clock;
-      site.holds = false;
-      await site.restart([own], shared(site)).ready();
-      return await untilEnded(site, own, started.taskId);
-    },
-  },
-  recheck: {
-    kind: "tool",
-    method: "tools/call",
-    hidden: INVALID_PARAMS,
-    async reach(site) {
-      const { pass, open } = gate();
-      let isHeld = false;
-      const hold = tool({ name: "hold", run: async () => (isHeld = true, await pass) });
-      const server = site.serve([hold], { limits: { calls: { running: 1, runningPerClient: 1 } } });
-      const asked = site.plan.isAsking ? await site.post("tools/call", TOOL) : undefined;
-      const held = site.post("tools/call", { name: "hold", arguments: {} });
-      await until(() => isHeld, "another call holds the slot");
-      const waiting = site.send("tools/call", { ...TOOL, ...asked && isQuestion(asked) && toAnswers(asked) });
-      await until(() => server.stats().waiting === 1, "the call waits");
-      site.close();
-      open();
-      await held;
-      return await waiting;
-    },
-  },
+  task: byCall(async (site) => {
+    const own = tasks();
+    site.serve([own]);
+    site.close();
+    const started = await startTask(site);
+    return "taskId" in started ? await untilEnded(site, own, started.taskId) : started;
+  }, { use: taskLayer }),
+  takeOver: byCall(async (site) => {
+    const { clock } = site;
+    site.clock = undefined;
+    site.holds = true;
+    const first = site.serve([tasks()], shared(site));
+    const started = await startTask(site);
+    if (!("taskId" in started)) return started;
+    await until(async () => {
+      if (!site.isHeld) await answerTask(site, started.taskId);
+      return site.isHeld;
+    }, "the first run");
+    site.close();
+    await first.close();
+    const own = tasks();
+    site.clock = clock;
+    site.holds = false;
+    await site.restart([own], shared(site)).ready();
+    return await untilEnded(site, own, started.taskId);
+  }, { use: taskLayer }),
+  recheck: byCall(async (site) => {
+    const { pass, open } = gate();
+    let isHeld = false;
+    const hold = tool({ name: "hold", run: async () => (isHeld = true, await pass) });
+    const server = site.serve([hold], { limits: { calls: { running: 1, runningPerClient: 1 } } });
+    const asked = site.plan.isAsking ? await site.post("tools/call", TOOL) : undefined;
+    const held = site.post("tools/call", { name: "hold", arguments: {} });
+    await until(() => isHeld, "another call holds the slot");
+    const waiting = site.send("tools/call", { ...TOOL, ...asked && isQuestion(asked) && toAnswers(asked) });
+    await until(() => server.stats().waiting === 1, "the call waits");
+    site.close();
+    open();
+    await held;
+    return await waiting;
+  }),
   probe: {
     kind: "tool",
     method: "tasks/get",
@@ -581,18 +564,13 @@ export const WAYS: Readonly<Record<WayName, Way>> = {
   },
   list: byList(0),
   page: byList(250),
-  extension: {
-    kind: "tool",
-    method: "tools/call",
-    hidden: INVALID_PARAMS,
-    async reach(site) {
-      let handle: ServerHandle | undefined;
-      site.serve([extension({ id: "com.example/own", start: (started) => void (handle = started) })]);
-      await site.server.ready();
-      site.close();
-      const client = { version: "2026-07-28", capabilities: {} };
-      const request = { method: "tools/call", params: TOOL, principal: ADA, client };
-      return await toSettled(Promise.resolve(handle?.call(request)));
-    },
-  },
+  extension: byCall(async (site) => {
+    let handle: ServerHandle | undefined;
+    site.serve([extension({ id: "com.example/own", start: (started) => void (handle = started) })]);
+    await site.server.ready();
+    site.close();
+    const client = { version: "2026-07-28", capabilities: {} };
+    const request = { method: "tools/call", params: TOOL, principal: ADA, client };
+    return await toSettled(Promise.resolve(handle?.call(request)));
+  }),
 };

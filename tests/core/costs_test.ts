@@ -15,6 +15,7 @@ import {
 } from "../../mod.ts";
 import { compareCosts } from "../support/cost.ts";
 import { readReply, toRequest } from "../support/requests.ts";
+import { openSession, toSessionRequest } from "../support/sessions.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { patch } from "../support/patch.ts";
 import { type Client, connect } from "../../src/client/client.ts";
@@ -173,20 +174,10 @@ async function listen(server: Server): Promise<Read> {
 }
 
 async function openStream(server: Server): Promise<Read> {
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  const post = async (message: object, session: Record<string, string>) => {
-    const body = JSON.stringify({ jsonrpc: "2.0", ...message });
-    const request = new Request("http://localhost/mcp", { method: "POST", headers: { ...headers, ...session }, body });
-    const response = await server.fetch(request);
-    await response.text();
-    return response.headers.get("mcp-session-id") ?? "";
-  };
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  const session = { "mcp-session-id": await post({ id: 1, method: "initialize", params }, {}) };
-  await post({ id: 2, method: "resources/subscribe", params: { uri: URI } }, session);
-  return toReader(
-    await server.fetch(new Request("http://localhost/mcp", { headers: { accept: "text/event-stream", ...session } })),
-  );
+  const session = { "mcp-session-id": await openSession(server) };
+  const message = { jsonrpc: "2.0", id: 2, method: "resources/subscribe", params: { uri: URI } };
+  await (await server.fetch(toSessionRequest(message, session))).text();
+  return toReader(await server.fetch(toSessionRequest(undefined, session)));
 }
 
 /** Counts how many values are serialized as JSON while `work` runs. */
@@ -208,9 +199,7 @@ async function countWrites(work: () => Promise<void>): Promise<number> {
 for (const [name, open] of [["subscriptions", listen], ["streams of sessions", openStream]] as const) {
   Deno.test(`a notification for ${LISTENERS} ${name} is serialized once`, async () => {
     const clock = fakeClock();
-    await using server = createServer({
-      name: "news",
-      version: "1.0.0",
+    const server = testServer({
       clock,
       handlers: [resource({ uri: URI, name: "1", read: () => "1" })],
       limits: { connections: { streamsPerClient: LISTENERS } },

@@ -59,11 +59,8 @@ const mistakes: readonly (readonly [limits: unknown, ...names: readonly string[]
 
 Deno.test("limits that are not an object, unknown limits, and limits that are not numbers above 0 are refused with their path", () => {
   for (const [limits, ...names] of mistakes) {
-    assertThrows(
-      () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) }),
-      TypeError,
-      sentence(...names),
-    );
+    const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
+    assertThrows(make, TypeError, sentence(...names));
   }
   // Computed limits that are undefined keep their defaults.
   for (const limits of [{ calls: undefined }, { calls: { running: undefined } }, { call: undefined }]) {

@@ -21,6 +21,7 @@ import { pageFile, toTable } from "../release/events_page.ts";
 import { withTables } from "../release/page_tables.ts";
 import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
+import { toSessionRequest } from "../support/sessions.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { onDeno } from "../support/on_deno.ts";
@@ -107,14 +108,7 @@ behaviour("the time in the queue of the server counts as waiting time of the cal
   const clock = fakeClock();
   const { pass, open } = gate();
   let runs = 0;
-  const work = tool({
-    name: "work",
-    async run() {
-      runs++;
-      await pass;
-      return "done";
-    },
-  });
+  const work = tool({ name: "work", run: () => (runs++, pass) });
   const limits = testLimits({ calls: { running: 1, waiting: 8 } });
   const { client, server } = await connect({ clock, handlers: [work], observer, limits });
   const first = client.callTool("work");
@@ -335,26 +329,21 @@ const refused: readonly (readonly [reason: string, status: number, request: () =
 
 const revised = { _meta: { "io.modelcontextprotocol/protocolVersion": "2099-01-01" } };
 
-function change(
-  { url = "http://localhost/mcp", headers = {}, body }: {
-    url?: string;
-    headers?: Record<string, string>;
-    body?: string;
-  },
-): Request {
+interface Change {
+  readonly url?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+function change({ url = "http://localhost/mcp", headers = {}, body }: Change): Request {
   const request = toRequest("tools/list", {}, { host: "localhost", ...headers });
   const all = new Headers(request.headers);
   if (body !== undefined) all.set("content-length", `${body.length}`);
   return new Request(url, { method: "POST", headers: all, body: body ?? request.body });
 }
 
-function older(headers: Record<string, string>): Request {
-  return new Request("http://localhost/mcp", {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
-  });
-}
+const older = (headers: Record<string, string>) =>
+  toSessionRequest({ jsonrpc: "2.0", id: 1, method: "tools/list" }, headers);
 
 Deno.test("each refused HTTP request is reported once, with its status and reason", async () => {
   for (const [reason, status, make] of refused) {
@@ -422,10 +411,7 @@ Deno.test("the start event contains the trace context of the request", async () 
 Deno.test("events that no observer listens to create no object and do not read the clock", async () => {
   const { observer, heard } = recorder(["close"]);
   let times = 0;
-  const count = () => {
-    times++;
-    return performance.now();
-  };
+  const count = () => (times++, performance.now());
   const clock = { now: count, date: () => Date.now(), start: () => () => {} };
   const run = async (observer?: Observer) => {
     const server = testServer({ handlers, observer, clock });

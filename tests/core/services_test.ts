@@ -516,11 +516,8 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   // If this string were accepted, a time plus the string would be a string, and the value would never be disposed.
   assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, sentence("idleMs", '"600000"'));
   assertThrows(options({ per: () => "", max: "10" }), TypeError, sentence("max", '"10"'));
-  assertThrows(
-    () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
-    TypeError,
-    sentence('tool "t"', "services.db"),
-  );
+  const define = () => tool({ name: "t", services: { db: 5 as never }, run: () => "" });
+  assertThrows(define, TypeError, sentence('tool "t"', "services.db"));
 });
 
 Deno.test("services: a fake context has fake services, and the error for a missing fake names it", async () => {

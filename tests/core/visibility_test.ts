@@ -16,6 +16,9 @@ interface Made {
   readonly isHidden: boolean;
 }
 
+const ABOUT = { name: "seen", version: "1.0.0" };
+const toHandler = ({ handler }: { readonly handler: Handler }) => handler;
+
 function make(random: Random, at: number, isHidden: boolean): Handler {
   const sync = (call: { readonly principal?: { readonly id: string } }) => call.principal?.id === toPrincipal("ada").id;
   const allow = !isHidden
@@ -147,19 +150,11 @@ for (const era of ["modern", "legacy"] as const) {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         const made = makeAll(random, true);
-        const options = {
-          name: "seen",
-          version: "1.0.0",
-          auth: byKey,
-          limits: testLimits({ calls: { pageItems: 2 } }),
-        };
+        const options = { ...ABOUT, auth: byKey, limits: testLimits({ calls: { pageItems: 2 } }) };
         const isSeen = ({ isHidden }: Made) => !isHidden;
         const observed: unknown[] = [];
         for (const handlers of [made, made.filter(isSeen)]) {
-          await using server = createServer({
-            ...options,
-            handlers: [...BASE, ...handlers.map(({ handler }) => handler)],
-          });
+          await using server = createServer({ ...options, handlers: [...BASE, ...handlers.map(toHandler)] });
           await using client = await enter(server, "bob", { era, way });
           if (handlers === made) {
             // Check that another caller sees the handlers, because a server that shows no handlers would pass too.
@@ -190,15 +185,11 @@ for (const era of ["modern", "legacy"] as const) {
         const observed: unknown[] = [];
         for (const others of [made, own]) {
           await using server = createServer({
-            name: "seen",
-            version: "1.0.0",
+            ...ABOUT,
             path: "/:tenant/mcp",
             limits: testLimits({ calls: { pageItems: 2 } }),
             secret: "a secret of at least thirty-two characters",
-            handlers: ({ tenant }) => [
-              ...BASE,
-              ...(tenant === TENANTS[0] ? own : others).map(({ handler }) => handler),
-            ],
+            handlers: ({ tenant }) => [...BASE, ...(tenant === TENANTS[0] ? own : others).map(toHandler)],
           });
           const [tenant, other] = await Promise.all(
             TENANTS.map((tenant) =>
@@ -367,16 +358,9 @@ for (const era of ["modern", "legacy"] as const) {
           prompt({ name: "base", run: () => "", input: TEXT, complete: { text: () => [] } }),
           resource({ uri: "base:/1", name: "base", read: () => "" }),
         ];
-        await using server = createServer({
-          name: "seen",
-          version: "1.0.0",
-          auth: byKey,
-          handlers: [...base, ...trees.map(({ handler }) => handler)],
-        });
-        const clients = {
-          ada: await enter(server, "ada", { era, way }),
-          bob: await enter(server, "bob", { era, way }),
-        };
+        await using server = createServer({ ...ABOUT, auth: byKey, handlers: [...base, ...trees.map(toHandler)] });
+        const join = (name: Caller) => enter(server, name, { era, way });
+        const clients = { ada: await join("ada"), bob: await join("bob") };
         const uris = leaves.filter(({ kind }) => toList(kind) === "resources").map(({ key }) =>
           key.replace("{text}", "x")
         );

@@ -9,6 +9,7 @@ import { type Connection, connectTest, fakeClock } from "../../src/testing/testi
 import { z } from "zod";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { toRequest, toStatus } from "../support/requests.ts";
 import { testServer } from "../support/test_server.ts";
 
 const ID = "com.example/audit";
@@ -227,21 +228,9 @@ Deno.test("notifications to a brought extension take a slot while allow decides"
   const server = testServer({ handlers: [pay], limits });
   const method = "notifications/audit/seen";
   const notify = async () => {
-    const response = await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          "accept": "application/json, text/event-stream",
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": method,
-        },
-        body: JSON.stringify({ jsonrpc: "2.0", method, params: {} }),
-      }),
-      { principal: { id: "eve" } },
-    );
-    await response.body?.cancel();
-    return response.status;
+    // A notification has no id.
+    const request = new Request(toRequest(method), { body: JSON.stringify({ jsonrpc: "2.0", method, params: {} }) });
+    return await toStatus(server.fetch(request, { principal: { id: "eve" } }));
   };
   const answers = Array.from({ length: 50 }, notify);
   await until(() => most >= 4, "the first notifications");

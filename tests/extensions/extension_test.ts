@@ -880,10 +880,7 @@ behaviour(
         const ending = next({
           progress: (progress) => void seen.push(`progress ${progress}`),
           log: (level) => void seen.push(level),
-          ask: ({ key }) => {
-            seen.push(key);
-            return Promise.resolve({ action: "decline" });
-          },
+          ask: ({ key }) => (seen.push(key), Promise.resolve({ action: "decline" })),
         });
         // The layer redirects late, but misses no message.
         await turn(3);

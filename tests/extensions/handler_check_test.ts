@@ -164,11 +164,8 @@ Deno.test("a handler of a notification that is not a call is refused", () => {
       params: { at: () => 1 },
     }]
   ) {
-    assertThrows(
-      () => audit.publish("audits", { ...event, handler: handler as never }),
-      TypeError,
-      sentence("handler"),
-    );
+    const make = () => audit.publish("audits", { ...event, handler: handler as never });
+    assertThrows(make, TypeError, sentence("handler"));
   }
 });
 

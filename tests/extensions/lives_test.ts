@@ -131,10 +131,7 @@ Deno.test("an extension starts when it is added to a running server, and stops w
   const toExtension = (name: string) =>
     extension({
       id: `com.example/${name}`,
-      start() {
-        seen.push(`start ${name}`);
-        return () => seen.push(`stop ${name}`);
-      },
+      start: () => (seen.push(`start ${name}`), () => seen.push(`stop ${name}`)),
     });
   const [a, b] = [toExtension("a"), toExtension("b")];
   const server = testServer({ handlers: [a] });
@@ -299,10 +296,7 @@ Deno.test("a call of an extension ends if allow hangs: after calls.timeoutMs, or
   const { server, call } = serveCalls({ clock, limits: { calls: { timeoutMs: 1000 } } });
   server.handlers.add(tool({
     name: "hung",
-    allow: () => {
-      asked++;
-      return new Promise(() => {});
-    },
+    allow: () => (asked++, new Promise(() => {})),
     run: () => "ran",
   }));
   const late = started(call("hung"));
@@ -350,10 +344,7 @@ Deno.test("an extension can call a handler for a caller without admission and ra
   const events: Partial<CallEvent>[] = [];
   const admitted: string[] = [];
   const { call, internals, host } = serveCalls({
-    admit: ({ method }) => {
-      admitted.push(method);
-      return true;
-    },
+    admit: ({ method }) => (admitted.push(method), true),
     observer: {
       call: ({ transport, method, subject, principal, outcome, why }) =>
         events.push({ transport, method, subject, principal, outcome, why }),

@@ -263,10 +263,7 @@ for (const kind of [...ENDLESS, ...FLOODS]) {
     const place = wrap(1) === 1 ? "" : " at a[0]";
     Deno.test(`encoded values: reading ${kind}${place} stops at a limit, and cancels the source`, async () => {
       const sources: ReturnType<typeof endless>[] = [];
-      const make = () => {
-        sources.push(endless(kind));
-        return wrap(sources[sources.length - 1].value());
-      };
+      const make = () => (sources.push(endless(kind)), wrap(sources[sources.length - 1].value()));
       const { told } = await send(make, {
         limits: { resultBytes: 20_000, readMs: ENDLESS.includes(kind) ? 50 : 30_000 },
       });

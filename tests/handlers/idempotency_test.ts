@@ -11,6 +11,7 @@ import { random } from "../support/random.ts";
 import type token from "./token.ts";
 import { byKey, enter, listWaysIn } from "../support/ways_in.ts";
 import { readReply } from "../support/requests.ts";
+import { toSessionRequest } from "../support/sessions.ts";
 import { testClient, testServer } from "../support/test_server.ts";
 
 const ada = { id: "ada" };
@@ -39,22 +40,12 @@ Deno.test("two calls in one batch with the same key run the handler once", async
   const server = testServer({ handlers: [pay] });
   await using client = await connectTest(server, { era: "legacy", revisions: ["2025-03-26"], principal: ada });
   const { sessionId } = client;
-  const call = (id: number, key: string) => ({
-    jsonrpc: "2.0",
-    id,
-    method: "tools/call",
-    params: { name: "pay", arguments: { key } },
+  const toParams = (key: string) => ({ name: "pay", arguments: { key } });
+  const call = (id: number, key: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: toParams(key) });
+  const batch = [call(1, "a"), call(2, "a"), call(3, "b"), call(4, "a")];
+  const response = await server.fetch(toSessionRequest(batch, { "mcp-session-id": `${sessionId}` }), {
+    principal: ada,
   });
-  const headers = {
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-    ...sessionId && { "mcp-session-id": sessionId },
-  };
-  const body = JSON.stringify([call(1, "a"), call(2, "a"), call(3, "b"), call(4, "a")]);
-  const response = await server.fetch(
-    new Request("http://localhost/mcp", { method: "POST", headers, body }),
-    { principal: ada },
-  );
   const replies: { id: number; result: { structuredContent: unknown } }[] = await readReply(response);
   const found = Object.fromEntries(replies.map(({ id, result }) => [id, result.structuredContent]));
   assertEquals(found[1], found[2]);

@@ -5,6 +5,7 @@ import { behaviour, raise } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import type { Schema } from "../../src/core/schema/schema.ts";
 import { serve, testClient, testServer } from "../support/test_server.ts";
 
 const review = prompt({
@@ -134,10 +135,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every argumen
   }]);
   const { messages } = await client.getPrompt("coerced", { count: "10", ratio: "0.5", loud: "yes", text: "abc" });
   assertEquals(messages, [{ role: "user", content: { type: "text", text: "12.5 true 3" } }]);
-  const error = await assertRejects(
-    () => client.getPrompt("coerced", { count: "9", loud: "", text: "" }),
-    McpError,
-  );
+  const error = await assertRejects(() => client.getPrompt("coerced", { count: "9", loud: "", text: "" }), McpError);
   assertEquals([error.code, error.message], [-32602, sentence('"coerced"', "count", 10)]);
   await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), McpError, "NaN");
 });
@@ -215,11 +213,7 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
   const server = testServer({
     observer: { fault: ({ error, method, subject }) => reported.push(error, method, subject) },
     handlers: [
-      prompt({
-        name: "throws",
-        input: z.object({ kind: z.string() }),
-        run: ({ kind }) => raise(errors[kind]),
-      }),
+      prompt({ name: "throws", input: z.object({ kind: z.string() }), run: ({ kind }) => raise(errors[kind]) }),
       // @ts-expect-error: a number is not a prompt
       prompt({ name: "odd", run: () => [1] }),
     ],
@@ -229,11 +223,8 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
   assertEquals(await failure("tool"), { code: -32603, message: "No ink" });
   assertEquals(reported, []);
   const other = await failure("other");
-  assertEquals([other.code, other.message, reported.splice(0)], [-32603, sentence(), [
-    secret,
-    "prompts/get",
-    "throws",
-  ]]);
+  assertEquals([other.code, other.message], [-32603, sentence()]);
+  assertEquals(reported.splice(0), [secret, "prompts/get", "throws"]);
   assertEquals((await fail(server, "prompts/get", { name: "odd" })).message, sentence());
   assertEquals(String(reported[0]), sentence('prompt "odd"'));
 });
@@ -254,10 +245,7 @@ Deno.test("a prompt that is hidden from a caller is not listed, and is unknown w
   };
   assertEquals(await names({}), ["private", "open"]);
   assertEquals(await names({ _meta }), ["private", "open", "shut"]);
-  assertEquals(await fail(server, "prompts/get", { name: "shut" }), {
-    code: -32602,
-    message: sentence('"shut"'),
-  });
+  assertEquals(await fail(server, "prompts/get", { name: "shut" }), { code: -32602, message: sentence('"shut"') });
   assertEquals((await call(server, "prompts/get", { name: "shut", _meta })).messages.length, 1);
 });
 
@@ -286,27 +274,17 @@ Deno.test("lists of prompts are paginated", async () => {
 
 Deno.test("an unusable prompt is refused when it is created, and the error names the prompt", () => {
   const run = () => "";
+  const taking = (input: Schema) => () => prompt({ name: "a", input, run });
+  const mixed = { type: ["integer", "null"] };
   const make: readonly [() => unknown, string][] = [
     [() => prompt({ name: "", run }), sentence('prompt ""')],
     // @ts-expect-error: run is missing
     [() => prompt({ name: "a" }), sentence('prompt "a"', "run")],
-    [
-      () => prompt({ name: "a", input: z.object({ n: z.number() }), run }),
-      sentence('prompt "a"', '"n"', "number"),
-    ],
-    [
-      () => prompt({ name: "a", input: z.object({ n: z.boolean().optional() }), run }),
-      sentence('prompt "a"', '"n"', "boolean"),
-    ],
-    [
-      () => prompt({ name: "a", input: z.object({ n: z.array(z.string()) }), run }),
-      sentence('prompt "a"', '"n"', "array"),
-    ],
-    [() => prompt({ name: "a", input: z.object({ n: z.object({}) }), run }), sentence('prompt "a"', '"n"', "object")],
-    [
-      () => prompt({ name: "a", input: { type: "object", properties: { n: { type: ["integer", "null"] } } }, run }),
-      sentence('prompt "a"', '"n"', "integer,null"),
-    ],
+    [taking(z.object({ n: z.number() })), sentence('prompt "a"', '"n"', "number")],
+    [taking(z.object({ n: z.boolean().optional() })), sentence('prompt "a"', '"n"', "boolean")],
+    [taking(z.object({ n: z.array(z.string()) })), sentence('prompt "a"', '"n"', "array")],
+    [taking(z.object({ n: z.object({}) })), sentence('prompt "a"', '"n"', "object")],
+    [taking({ type: "object", properties: { n: mixed } }), sentence('prompt "a"', '"n"', "integer,null")],
     [
       // @ts-expect-error: there is no such argument
       () => prompt({ name: "a", input: z.object({ b: z.string() }), complete: { c: () => [] }, run }),
@@ -334,12 +312,9 @@ Deno.test("a prompt can ask the client, and use the answer", async () => {
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { roots: {} } };
   const asked = await call(server, "prompts/get", { name: "where", _meta });
   assertEquals(asked.resultType, "input_required");
-  const { messages } = await call(server, "prompts/get", {
-    name: "where",
-    _meta,
-    requestState: asked.requestState,
-    inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
-  });
+  const inputResponses = { roots: { roots: [{ uri: "file:///home" }] } };
+  const answered = { name: "where", _meta, requestState: asked.requestState, inputResponses };
+  const { messages } = await call(server, "prompts/get", answered);
   assertEquals(messages[0].content.text, "file:///home");
   // The open question is not reported as an error.
   assertEquals(reported, []);

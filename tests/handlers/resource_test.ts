@@ -63,6 +63,7 @@ Deno.test("a server with a resource declares the capability, and responds to res
 
 const bytes = new Uint8Array([0, 255, 16]);
 const uri = "data://it";
+const asJson = { uri, mimeType: "application/json" };
 const full = { uri: "data://other", text: "hi", mimeType: "text/x", _meta: { a: 1 } };
 const returns: readonly (readonly [what: string, value: string | object, contents: object, mimeType?: string])[] = [
   ["a string", "hi", { uri, mimeType: "text/plain", text: "hi" }],
@@ -71,14 +72,10 @@ const returns: readonly (readonly [what: string, value: string | object, content
   ["bytes", bytes, { uri, mimeType: "application/octet-stream", blob: "AP8Q" }],
   ["bytes, with a media type", bytes, { uri, mimeType: "image/png", blob: "AP8Q" }, "image/png"],
   ["a buffer", bytes.buffer, { uri, mimeType: "application/octet-stream", blob: "AP8Q" }],
-  ["an object", { a: [1] }, { uri, mimeType: "application/json", text: '{"a":[1]}' }],
-  ["an object with a uri and no contents", { uri: "x:y" }, {
-    uri,
-    mimeType: "application/json",
-    text: '{"uri":"x:y"}',
-  }],
-  ["an empty array", [], { uri, mimeType: "application/json", text: "[]" }],
-  ["an array of data", [1], { uri, mimeType: "application/json", text: "[1]" }],
+  ["an object", { a: [1] }, { ...asJson, text: '{"a":[1]}' }],
+  ["an object with a uri and no contents", { uri: "x:y" }, { ...asJson, text: '{"uri":"x:y"}' }],
+  ["an empty array", [], { ...asJson, text: "[]" }],
+  ["an array of data", [1], { ...asJson, text: "[1]" }],
   ["contents", full, full, "text/y"],
   ["several contents", [{ uri: "data://1", text: "hi" }, { uri: "data://2", blob: "AP8Q" }], [
     { uri: "data://1", text: "hi", mimeType: "text/plain" },
@@ -96,11 +93,8 @@ for (const [what, value, contents, mimeType] of returns) {
 for (const value of [undefined, null]) {
   Deno.test(`a resource that returns ${value} does not exist`, async () => {
     const server = serve(resource({ uri, name: "it", read: () => value }));
-    assertEquals(await fail(server, "resources/read", { uri }), {
-      code: -32602,
-      message: sentence(),
-      data: { uri },
-    });
+    const missing = { code: -32602, message: sentence(), data: { uri } };
+    assertEquals(await fail(server, "resources/read", { uri }), missing);
   });
 }
 
@@ -311,11 +305,8 @@ Deno.test("a resource that is hidden from a caller is in no list, and cannot be 
   // Another caller that uses the same cursor does not see the hidden resources.
   assertEquals((await call(server, "resources/list", { cursor: page.nextCursor })).resources, []);
   for (const uri of ["f:shut", "t://0", "p:0"]) {
-    assertEquals(await fail(server, "resources/read", { uri }), {
-      code: -32602,
-      message: sentence(),
-      data: { uri },
-    });
+    const missing = { code: -32602, message: sentence(), data: { uri } };
+    assertEquals(await fail(server, "resources/read", { uri }), missing);
     const result = await call(server, "resources/read", { uri, _meta });
     assertEquals([result.contents.length, result.cacheScope], [1, "private"]);
   }
@@ -513,9 +504,6 @@ Deno.test("a template converts and validates its variables, and a URI that the s
 
 Deno.test("`variables` of a resource require a URI template", () => {
   const variables = z.object({ id: z.string() });
-  assertThrows(
-    () => resource({ uri: "note://1", name: "note", variables, read: () => "" }),
-    TypeError,
-    sentence("variables", "uri"),
-  );
+  const make = () => resource({ uri: "note://1", name: "note", variables, read: () => "" });
+  assertThrows(make, TypeError, sentence("variables", "uri"));
 });

@@ -20,10 +20,7 @@ const handlers = [
   tool({
     name: "pay",
     input: { type: "object", properties: { to: { type: "string" } }, required: ["to"] },
-    run(input) {
-      ran.push(input);
-      return "paid";
-    },
+    run: (input) => (ran.push(input), "paid"),
   }),
   tool({ name: "wrong", run: throwing(new ToolError("wrong")) }),
   tool({ name: "closed", run: throwing(new McpError(-31001, "closed")) }),

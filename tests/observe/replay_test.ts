@@ -1,11 +1,12 @@
 // Recording traffic, and replaying the recorded traffic.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, type Observer, tool } from "../../mod.ts";
+import { type Handler, type Observer, tool } from "../../mod.ts";
 import { record, type RecordOptions } from "../../src/observe/observe.ts";
 import { replayTranscript } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { leastCost } from "../support/cost.ts";
+import { testServer } from "../support/test_server.ts";
 import { onDeno } from "../support/on_deno.ts";
 import { throwing } from "../support/throwing.ts";
 import { patch } from "../support/patch.ts";
@@ -41,28 +42,14 @@ behaviour("recorded traffic can be replayed until the server changes", async (co
   takeFaults();
   assert(lines.length >= 10, String(lines.length));
   const text = lines.join("\n");
-  const copy = () => createServer({ name: "fixture", version: "1.0.0", handlers, observer: { fault() {} } });
-  await using server = disposable(copy());
-  assertEquals(await replayTranscript(server.server, text), lines);
+  const toServer = (...handlers: readonly Handler[]) =>
+    testServer({ name: "fixture", handlers, observer: { fault() {} } });
+  assertEquals(await replayTranscript(toServer(...handlers), text), lines);
   const changed = tool({ name: "hello", input: { type: "object" }, run: () => "Goodbye!" });
-  await using other = disposable(
-    createServer({
-      name: "fixture",
-      version: "1.0.0",
-      handlers: [changed, ask, broken],
-      observer: { fault() {} },
-    }),
-  );
-  assertEquals(
-    (await replayTranscript(other.server, text)).map((line) => line.replace("Goodbye!", "Hello!")),
-    lines,
-  );
-  assert(!(await replayTranscript(other.server, text)).join().includes("Hello!"));
+  const replayed = async () => await replayTranscript(toServer(changed, ask, broken), text);
+  assertEquals((await replayed()).map((line) => line.replace("Goodbye!", "Hello!")), lines);
+  assert(!(await replayed()).join().includes("Hello!"));
 });
-
-function disposable<S extends { close(): Promise<void> }>(server: S): AsyncDisposable & { readonly server: S } {
-  return { server, [Symbol.asyncDispose]: () => server.close() };
-}
 
 behaviour(
   "a transcript contains no credentials, no request state and no value that redact removes",

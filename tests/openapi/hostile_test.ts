@@ -122,10 +122,7 @@ Deno.test("hostile: headers and cookies of a document cannot set credentials, or
 Deno.test("hostile: neither servers nor references of a document cause a request", async () => {
   const urls: string[] = [];
   using _patched = patch(globalThis, {
-    fetch: (url: URL) => {
-      urls.push(String(url));
-      return Promise.resolve(new Response("x"));
-    },
+    fetch: (url: URL) => (urls.push(String(url)), Promise.resolve(new Response("x"))),
   });
   const ref = { $ref: "http://169.254.169.254/schema.json" };
   const document = toDocument({

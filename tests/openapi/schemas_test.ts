@@ -349,11 +349,8 @@ Deno.test("transform changes an operation by its id, and cannot name another", a
     assertEquals([name, description, Object.keys(Object(inputSchema.properties))], ["find", "Finds items", ["words"]]);
     assertEquals((await send("find", { words: "tea" })).target, "/items/search?tenant=acme&q=tea");
   });
-  assertThrows(
-    () => openapi(document, { fetch, transform: { "items/serach": {} } }),
-    TypeError,
-    sentence("items/search"),
-  );
+  const make = () => openapi(document, { fetch, transform: { "items/serach": {} } });
+  assertThrows(make, TypeError, sentence("items/search"));
 });
 
 Deno.test("more than 128 tools need a search or a selection: an error at the start", async () => {

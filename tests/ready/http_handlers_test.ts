@@ -1,14 +1,12 @@
 // Tests of `httpTool()` and `httpResource()`, which send HTTP requests.
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { createServer } from "../../mod.ts";
 import { cache } from "../../src/layers/layers.ts";
 import { httpResource, httpTool, type HttpToolRequest } from "../../src/ready/ready.ts";
-import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { testClient } from "../support/test_server.ts";
 import { withApi } from "./api.ts";
 
-const about = { name: "api", version: "1.0.0" };
 const input = { properties: { city: { type: "string" }, days: { type: "integer", default: 3 } }, required: ["city"] };
 
 Deno.test("a tool sends its arguments, and supports the other options of a tool", async () => {
@@ -42,7 +40,7 @@ Deno.test("a tool sends its arguments, and supports the other options of a tool"
       name: "status",
       allowPrivate: [host],
     });
-    await using client = await connectTest(createServer({ ...about, handlers: [get, post, status] }));
+    await using client = await testClient({ handlers: [get, post, status] });
     const { structuredContent } = await client.callTool("get", { city: "a/b" });
     assertEquals(structuredContent, { ok: true });
     assert((await client.callTool("get", { city: ".." })).isError);
@@ -81,7 +79,7 @@ Deno.test("no request is sent to this machine, whether by name, by address or by
     const tools = hosts.map((each, i) => httpTool({ name: `t${i}`, fetch: { url: `http://${each}/` } }));
     const redirected = httpTool({ name: "redirected", fetch: { url: `http://${host}/there`, allowPrivate: [host] } });
     const read = httpResource({ url: `http://${host}/`, uri: "a:b", name: "read" });
-    await using client = await connectTest(createServer({ ...about, handlers: [...tools, redirected, read] }));
+    await using client = await testClient({ handlers: [...tools, redirected, read] });
     for (const { name } of tools) {
       const result = await client.callTool(name);
       assert(result.isError, name);
@@ -144,7 +142,7 @@ async function send(fetch: Sent, ...calls: readonly Readonly<Record<string, unkn
       input: bodyInput,
       fetch: { ...fetch, url: `http://${host}/`, allowPrivate: [host] },
     });
-    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+    await using client = await testClient({ handlers: [it] });
     for (const args of calls) {
       const result = await client.callTool("it", args);
       all.push(result.isError ? textOf(result) : seen[seen.length - 1]);
@@ -421,7 +419,7 @@ Deno.test("hostile: an argument in the path adds no dot segment, in any reading 
       input: { ...bodyInput, required: ["name"] },
       fetch: { url: `http://${host}/users/{{name}}/notes`, allowPrivate: [host] },
     });
-    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+    await using client = await testClient({ handlers: [it] });
     const call = async (name: string) => textOf(await client.callTool("it", { name }));
     const odd = [
       ...["..", "../admin", "a/../../admin", "a/..", "..\\admin", "./a", "..;", "..;a=b", "..,a=b", ".,", ".\u3000;"],
@@ -454,7 +452,7 @@ Deno.test("hostile: an argument that forms a dot segment together with the URL i
     for (const [path, name, text = sentence("..")] of rows) {
       const fetch = { url: `http://${host}${path}`, allowPrivate: [host] };
       const it = httpTool({ name: "it", input: { ...bodyInput, required: ["name"] }, fetch });
-      await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+      await using client = await testClient({ handlers: [it] });
       assertEquals(textOf(await client.callTool("it", { name })), text, `${path} ${name}`);
     }
   });
@@ -482,7 +480,7 @@ Deno.test("an argument whose name is a member of all objects can be missing", as
     const handlers = requests.map((fetch, at) =>
       httpTool({ name: `t${at}`, input: members, fetch: { ...fetch, ...common } })
     );
-    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers }));
+    await using client = await testClient({ handlers });
     for (const at of requests.keys()) await client.callTool(`t${at}`, {});
     await client.callTool("t0", JSON.parse('{"constructor":"a","__proto__":"b"}'));
   });

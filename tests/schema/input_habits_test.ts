@@ -121,11 +121,8 @@ Deno.test("input: a reference in a part of a shape resolves within that part", a
 Deno.test("input: a part of a shape that has no JSON Schema is refused with the remedy", () => {
   const run = () => "";
   for (const part of [mini.string(), z3.string(), v.string(), z.date(), z.map(z.string(), z.number())]) {
-    assertThrows(
-      () => tool({ name: "x", input: { a: part }, run }),
-      TypeError,
-      sentence('tool "x"', " a ", "withJsonSchema("),
-    );
+    const make = () => tool({ name: "x", input: { a: part }, run });
+    assertThrows(make, TypeError, sentence('tool "x"', " a ", "withJsonSchema("));
   }
 });
 
@@ -152,11 +149,8 @@ Deno.test("zod: the error names the field that has no JSON Schema, at any depth"
   ];
   for (const [schema, field] of cases) {
     for (const use of ["input", "output"] as const) {
-      assertThrows(
-        () => tool({ name: "x", [use]: schema, run: (): never => fail() }),
-        TypeError,
-        sentence(use, 'tool "x"', ` ${field} `),
-      );
+      const make = () => tool({ name: "x", [use]: schema, run: (): never => fail() });
+      assertThrows(make, TypeError, sentence(use, 'tool "x"', ` ${field} `));
     }
   }
 });
@@ -168,11 +162,8 @@ Deno.test("output: a schema that cannot be converted to JSON Schema is refused w
     [z.string().transform((text) => text.length)],
   ] as const;
   for (const [output, ...names] of outputs) {
-    assertThrows(
-      () => tool({ name: "x", output, run: (): never => fail() }),
-      TypeError,
-      sentence('tool "x"', ...names, "withJsonSchema("),
-    );
+    const make = () => tool({ name: "x", output, run: (): never => fail() });
+    assertThrows(make, TypeError, sentence('tool "x"', ...names, "withJsonSchema("));
   }
 });
 
@@ -282,11 +273,8 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with a remedy, i
   for (const [text, name] of Object.entries(odd)) {
     const schema = type({ "a?": text as "Date" }); // This type includes one of the refused types.
     for (const use of ["input", "output"] as const) {
-      assertThrows(
-        () => tool({ name: "t", [use]: schema, run: () => ({}) }),
-        TypeError,
-        sentence(use, 'tool "t"', name, "withJsonSchema("),
-      );
+      const make = () => tool({ name: "t", [use]: schema, run: () => ({}) });
+      assertThrows(make, TypeError, sentence(use, 'tool "t"', name, "withJsonSchema("));
     }
   }
   // A predicate and an optional property can be expressed in JSON Schema.

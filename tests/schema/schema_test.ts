@@ -319,11 +319,8 @@ Deno.test("schema: a schema that JSON Schema cannot express is refused with the 
     // The cast simulates a caller in plain JavaScript.
     assertThrows(() => compileSchema(schema as Schema, input), TypeError, message);
   }
-  const { message, cause } = assertThrows(
-    () => compileSchema(z.object({ d: z.date() }), input).json(),
-    TypeError,
-    sentence('tool "add"', " d "),
-  );
+  const make = () => compileSchema(z.object({ d: z.date() }), input).json();
+  const { message, cause } = assertThrows(make, TypeError, sentence('tool "add"', " d "));
   assertStringIncludes(message, "Date cannot be represented in JSON Schema");
   assertInstanceOf(cause, Error);
 });

@@ -202,9 +202,6 @@ behaviour("a name with line breaks is one line in a result", async (connect) => 
 });
 
 Deno.test("a search cannot be transformed", () => {
-  assertThrows(
-    () => transform(toolSearch() as never, { name: "find" }),
-    TypeError,
-    sentence("choose three different names"),
-  );
+  const make = () => transform(toolSearch() as never, { name: "find" });
+  assertThrows(make, TypeError, sentence("choose three different names"));
 });

@@ -87,10 +87,8 @@ behaviour("a search replaces the list, and finds and calls the tools", async (co
     }),
   ]);
   assertEquals(await find(client, "open an issue"), ["open_issue", "close_issue", "list_issues"]);
-  const { content, structuredContent } = await client.callTool("call_tool", {
-    name: "open_issue",
-    arguments: { title: "Rain" },
-  });
+  const opening = { name: "open_issue", arguments: { title: "Rain" } };
+  const { content, structuredContent } = await client.callTool("call_tool", opening);
   assertEquals([content, structuredContent], [[{ type: "text", text: '{"opened":"Rain"}' }], { opened: "Rain" }]);
   assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "list_issues" })), "#1");
   assertEquals(textOf(await client.callTool("close_issue")), "closed");
@@ -116,15 +114,10 @@ behaviour("a search shows only tools in full that match almost as well as the be
 });
 
 behaviour("a search shows two tools in full, and one line for each other tool", async (connect) => {
-  const tools = Array.from(
-    { length: 41 },
-    (_, at) =>
-      tool({
-        name: `make_report_${at}`,
-        description: `Makes report ${at}.\nIt is long: ${"x".repeat(500)}`,
-        run: () => at,
-      }),
-  );
+  const tools = Array.from({ length: 41 }, (_, at) => {
+    const description = `Makes report ${at}.\nIt is long: ${"x".repeat(500)}`;
+    return tool({ name: `make_report_${at}`, description, run: () => at });
+  });
   const { client } = await connect({ handlers: [...tools, toolSearch()] });
   const lines = (await search(client, "make a report")).split("\n");
   assertEquals(lines[0], sentence("8 best"));
@@ -141,10 +134,7 @@ behaviour(
     const pay = tool({
       name: "pay",
       use: [idempotent((_input, { meta }) => meta["com.example/key"] as string | undefined)],
-      run: async (_input, ctx) => {
-        const inner = await ctx.callTool("show");
-        return `${++runs} ${textOf(inner)}`;
-      },
+      run: async (_input, ctx) => `${++runs} ${textOf(await ctx.callTool("show"))}`,
     });
     const show = tool({ name: "show", run: (_input, { meta }) => `${meta["com.example/key"]}` });
     const { join } = await connect({ handlers: [pay, show, toolSearch()] });
@@ -225,14 +215,11 @@ behaviour(
     const { client, join } = await connect({ handlers: [foreign, odd, app, provider, renamed, toolSearch()] });
     const ada = await join({ principal: { id: "ada" } });
     assertEquals(await names(client), ["search_tools", "call_tool", "call_read_only_tool"]);
-    assertEquals([await find(client, "gold tree"), await find(ada, "gold tree")], [["blue_tree"], [
-      "gold_tree",
-      "blue_tree",
-    ]]);
+    assertEquals(await find(client, "gold tree"), ["blue_tree"]);
+    assertEquals(await find(ada, "gold tree"), ["gold_tree", "blue_tree"]);
     assertEquals((await find(client, "house")).toSorted(), ["odd_house", "red_house"]);
-    assertEquals([await find(client, "villa"), await find(client, "house", { tags: ["art"] })], [["red_house"], [
-      "red_house",
-    ]]);
+    assertEquals(await find(client, "villa"), ["red_house"]);
+    assertEquals(await find(client, "house", { tags: ["art"] }), ["red_house"]);
     assertEquals(await find(client, "show issues"), ["show_issues"]);
     const outcome = async (by: string, name: string) =>
       JSON.stringify(await client.callTool(by, { name })).replaceAll(name, "…");
@@ -247,10 +234,7 @@ behaviour(
     assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "red_house" })), sentence("red_house"));
     assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "show_issues" })), "#1");
     assertEquals(textOf(await client.callTool("call_tool", { name: "app_house" })), sentence("app_house"));
-    assertEquals(
-      await client.callTool("call_tool", { name: "blue_tree" }),
-      await client.callTool("blue_tree"),
-    );
+    assertEquals(await client.callTool("call_tool", { name: "blue_tree" }), await client.callTool("blue_tree"));
   },
 );
 
@@ -338,10 +322,7 @@ behaviour("questions, progress and scopes of a tool work behind call_tool", asyn
     name: "remove",
     input: z.object({ path: z.string() }),
     use: [confirm(({ path }) => `Delete ${path}?`)],
-    run: ({ path }) => {
-      runs++;
-      return `deleted ${path}`;
-    },
+    run: ({ path }) => (runs++, `deleted ${path}`),
   });
   const slow = tool({
     name: "slow",
@@ -405,10 +386,8 @@ behaviour("a search follows groups, rules, tools for one caller and added tools"
   assertEquals([await find(client, "waffles"), await find(ada, "waffles")], [["menu"], []]);
   assertEquals([await find(client, "pancakes"), await find(ada, "pancakes")], [[], ["menu"]]);
   server.handlers.disable({ tag: "admin" }, (ctx) => !isAda(ctx));
-  assertEquals([(await find(client, "helpdesk")).toSorted(), (await find(ada, "helpdesk")).toSorted()], [["desk_add"], [
-    "desk_add",
-    "desk_drop",
-  ]]);
+  assertEquals(await find(client, "helpdesk"), ["desk_add"]);
+  assertEquals((await find(ada, "helpdesk")).toSorted(), ["desk_add", "desk_drop"]);
   server.handlers.add(tool({ name: "late", description: "Takes a ticket", run: () => "late" }));
   assertEquals(await find(client, "ticket"), ["desk_add", "late"]);
   server.handlers.remove(desk);

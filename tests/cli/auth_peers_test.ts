@@ -219,7 +219,7 @@ testProcesses(
     const resource = "https://mcp.example.com/mcp";
     const clock = fakeClock(Date.now());
     const auth = oauth({ resource, issuers: [first, second] });
-    const server = createNotes(auth, clock);
+    await using server = createNotes(auth, clock);
     const keyFetches = async (issuer: string) =>
       (await readFetches(issuer))[`${new URL(`${issuer}/jwks`).pathname}`] ?? 0;
 
@@ -235,7 +235,6 @@ testProcesses(
     await clock.advance(31_000);
     assertEquals([await call(server, fresh), await call(server, fresh), await keyFetches(first)], [200, 200, 2]);
     assertEquals(await call(server, await requestRobotToken(second, resource)), 200);
-    await server.close();
   },
 );
 
@@ -245,7 +244,7 @@ testProcesses("an opaque token is introspected at most once every 30 seconds, un
   const resource = "https://mcp.example.com/mcp";
   const clock = fakeClock(Date.now());
   const introspection = { issuer: opaque, clientId: "resource-server", clientSecret: "resource-server-secret" };
-  const server = createNotes(oauth({ resource, issuers: [opaque, first], introspection }), clock);
+  await using server = createNotes(oauth({ resource, issuers: [opaque, first], introspection }), clock);
   const checks = async () => (await readFetches(opaque))["/token/introspection"] ?? 0;
 
   const token = await requestRobotToken(opaque, resource);
@@ -257,5 +256,4 @@ testProcesses("an opaque token is introspected at most once every 30 seconds, un
   await revokeRobotToken(opaque, token);
   await clock.advance(31_000);
   assertEquals([await call(server, token), await checks()], [401, before + 1]);
-  await server.close();
 });

@@ -10,6 +10,7 @@ import { testProcesses, toRequestLine } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 import { sentence } from "../support/messages.ts";
+import { assertRefused } from "./refused.ts";
 
 /** A server on a port. `restart` replaces it with a new server on the same port. */
 class Restarting implements AsyncDisposable {
@@ -59,8 +60,7 @@ for (const { name, program } of runtimes) {
         const client = await connect(toTarget(server.url), { era, onNotification, onWarning: () => {} });
         assertEquals(textOf(await client.callTool("hello")), "Hello!");
         server.stop();
-        const error = await assertRejects(() => client.callTool("hello"), McpError);
-        assertStringIncludes(error.message, sentence(server.url, "502"));
+        await assertRejects(() => client.callTool("hello"), McpError, sentence(server.url, "502"));
         // The restarted server does not know the session.
         server.restart();
         assertEquals(textOf(await client.callTool("hello")), "Hello!");
@@ -163,9 +163,7 @@ for (const { name, program } of runtimes) {
       await using running = await start(words);
       running.kill("SIGINT");
       assert([0, 130].includes((await running.finished).code));
-      const missing = await run([...program, "bridge"], { input: "" });
-      assertEquals(missing.code, 2);
-      assertStringIncludes(missing.stderr, sentence("https://mcp.example.com/mcp"));
+      await assertRefused(run([...program, "bridge"], { input: "" }), sentence("https://mcp.example.com/mcp"));
     },
   );
 }

@@ -9,6 +9,7 @@ import { runHere } from "./run_here.ts";
 import { type Finished, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 import { sentence } from "../support/messages.ts";
+import { assertRefused } from "./refused.ts";
 
 const EVIL = "\x1b]0;owned\x07\x1b[2J";
 
@@ -199,9 +200,7 @@ Deno.test("options that contradict each other are refused, and list options can 
 Deno.test("new writes both files or neither file, and an empty list is reported as empty", async () => {
   await withFiles(good, async (cwd) => {
     await symlink("nowhere/x.ts", `${cwd}/weather_test.ts`);
-    const linked = await runHere(["new", "weather"], { cwd });
-    assertEquals(linked.code, 2);
-    assertStringIncludes(linked.stderr, sentence("weather_test.ts"));
+    await assertRefused(runHere(["new", "weather"], { cwd }), sentence("weather_test.ts"));
     assertEquals(listNames(cwd).includes("weather.ts"), false);
     // Not even root can write to /proc.
     const nowhere = await runHere(["new", "weather"], { cwd: "/proc" });

@@ -1,16 +1,24 @@
 // `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, with servers of both eras.
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { z } from "zod";
 import { createServer, McpError, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
 import { createInspector } from "../../src/cli/inspector/inspector.ts";
-import { isNotDeno, listNames, testProcesses } from "../support/command_line.ts";
+import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
 import { sentence } from "../support/messages.ts";
+import { findFormMisfit } from "../../src/core/schema/form_answer.ts";
+import type { Params } from "../../src/core/protocol/jsonrpc.ts";
+import { CliError } from "../../src/cli/cli_error.ts";
+import { toFields } from "../../src/cli/client/form_field.ts";
+import { fillFields, readPresetAnswers } from "../../src/cli/client/preset_answers.ts";
+import { type Random, random } from "../support/random.ts";
+import { throwing } from "../support/throwing.ts";
+import { connect } from "../../src/client/client.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
@@ -40,12 +48,7 @@ function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
     },
     run: (input) => JSON.stringify(input),
   });
-  const fail = tool({
-    name: "fail",
-    run: () => {
-      throw new ToolError("It failed.");
-    },
-  });
+  const fail = tool({ name: "fail", run: throwing(new ToolError("It failed.")) });
   const show = tool({
     name: "show",
     run: () => ({
@@ -437,19 +440,15 @@ for (const { name, program } of runtimes) {
   });
 }
 
-Deno.test({
-  name: "Deno: a call over HTTP needs only network permission",
-  ignore: isNotDeno,
-  async fn() {
-    await using server = await serve(createDesk().fetch);
-    const entry = `${root}mod.ts`;
-    // Here, the CLI needs permission to read its own files. Loaded from a registry, it would not.
-    const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`;
-    const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
-    const called = await run([...words, "call", server.url, "take", "text=a"]);
-    assertEquals(called, { code: 0, stdout: '{"text":"a"}\n', stderr: "" });
-    assertEquals((await run([...words, "inspect", server.url])).code, 0);
-  },
+testProcesses("Deno: a call over HTTP needs only network permission", async () => {
+  await using server = await serve(createDesk().fetch);
+  const entry = `${root}mod.ts`;
+  // Here, the CLI needs permission to read its own files. Loaded from a registry, it would not.
+  const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`;
+  const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
+  const called = await run([...words, "call", server.url, "take", "text=a"]);
+  assertEquals(called, { code: 0, stdout: '{"text":"a"}\n', stderr: "" });
+  assertEquals((await run([...words, "inspect", server.url])).code, 0);
 });
 
 function answer(...answers: readonly string[]): string[] {
@@ -460,4 +459,157 @@ function answer(...answers: readonly string[]): string[] {
 function toLast({ code, stdout, stderr }: Finished): unknown {
   assertEquals(code, 0, stdout + stderr);
   return JSON.parse(/(\{"action".*\})\s*$/.exec(stdout)?.[1] ?? stdout);
+}
+
+// `--answer` fills in forms. Every value either fits its form field or is refused.
+
+const NAMES = ["name", "naem", "a b", "__proto__", "constructor", "\x1b[2J", "é", "x=y", "0", ""];
+const TEXTS = [
+  ...["", " ", "yes", "NO", "true", "1", "-1", "1e400", "1.5", "0x10", "NaN", "r", "Red", "RED, Green", "a,b", "2"],
+  ...["2026-07-28", "a@b.c", "https://x/", "\x1b]0;owned\x07", "\u202e", "{}", "[1]", "x".repeat(5000), "__proto__"],
+];
+const CHOICES: readonly Params[] = [
+  { enum: ["r", "g"] },
+  { enum: ["1", "2", "a,b", " c ", "__proto__"], enumNames: ["one"] },
+  { oneOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] },
+  { enum: [1, null, {}] },
+  { enum: [] },
+  { oneOf: [1, { title: "x" }] },
+];
+
+function makeField({ pick, below }: Random): unknown {
+  const choices = pick(CHOICES);
+  return pick<unknown>([
+    { type: "string", format: pick(["email", "uri", "date", "date-time", "other"]), minLength: below(3) },
+    { type: "string", maxLength: below(9), title: pick(TEXTS), description: pick(TEXTS), default: pick(TEXTS) },
+    { type: pick(["number", "integer"]), minimum: below(3) - 1, maximum: below(9) },
+    { type: "boolean", default: "maybe" },
+    { type: "string", ...choices },
+    { type: "array", items: choices, minItems: below(3), maxItems: 1 + below(4) },
+    { type: "array", items: 5 },
+    { type: pick(["object", "null", ["string"]]) },
+    {},
+    7,
+  ]);
+}
+
+function makeWords({ pick, below }: Random): string[] {
+  const words = () => pick([() => `${pick(NAMES)}=${pick(TEXTS)}`, () => pick(["accept", "decline", "cancel"])])();
+  return Array.from({ length: 1 + below(4) }, words);
+}
+
+const toArgs = (answer: readonly string[]) => ({ operands: [], flags: {}, all: { answer } });
+
+Deno.test("an answer to a form either fits its field or is refused with an error that is one printable line", async () => {
+  let filled = 0;
+  let refused = 0;
+  let lines = 0;
+  for (let seed = 0; seed < 5000; seed++) {
+    const draw = random(seed);
+    const properties = Object.fromEntries(
+      Array.from({ length: draw.below(5) }, () => [draw.pick(NAMES), makeField(draw)]),
+    );
+    const words = makeWords(draw);
+    const shown = `seed ${seed}: ${JSON.stringify({ properties, words })}`;
+    const answers = await readPresetAnswers(toArgs(words)).catch((reason) => {
+      assert(
+        reason instanceof CliError && /^Cannot \S.*; \S/.test(reason.message),
+        shown,
+      );
+    });
+    if (!answers) continue;
+    const { content, errors } = fillFields(toFields({ properties }), answers);
+    assertEquals(findFormMisfit({ properties }, content), undefined, shown);
+    for (const name of Object.keys(content)) assert(answers.values.has(name), shown);
+    for (const line of errors.values()) {
+      assert(/^Cannot [^\p{Cc}\p{Cf}]*(; [^\p{Cc}\p{Cf}]+)$/u.test(line), `${shown}\n${line}`);
+    }
+    lines += errors.size;
+    filled += Object.keys(content).length;
+    if (errors.size) refused++;
+  }
+  assert(filled > 100 && refused > 300 && lines > 300, `${filled} filled, ${refused} refused, ${lines} lines`);
+});
+
+Deno.test("an answer can be any choice of a list, even a choice that contains a comma", async () => {
+  const fields = toFields({
+    properties: { tags: { type: "array", items: { enum: ["a,b", "c", "d"] } }, ["__proto__"]: { type: "string" } },
+  });
+  const fill = async (...words: readonly string[]) =>
+    fillFields(fields, await readPresetAnswers(toArgs(words))).content;
+  assertEquals(await fill("tags=a,b"), { tags: ["a,b"] });
+  assertEquals(await fill("tags=c, d", "tags=a,b"), { tags: ["c", "d", "a,b"] });
+  assertEquals(Object.entries(await fill("__proto__=x")), [["__proto__", "x"]]);
+  await assertRejects(() => readPresetAnswers(toArgs(["accept", "cancel"])), CliError, sentence("accept", "cancel"));
+  await assertRejects(
+    () => readPresetAnswers(toArgs(["tags=c", "decline"])),
+    CliError,
+    sentence("decline", "--answer tags=…"),
+  );
+});
+
+Deno.test("an answer can be the title of a choice", () => {
+  const fields = toFields({
+    properties: {
+      old: { type: "string", enum: ["r", "g"], enumNames: ["Red", "Green"] },
+      one: { type: "string", oneOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] },
+      many: { type: "array", items: { anyOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] } },
+    },
+  });
+  assertEquals(fields.map(({ read }) => read("green")), [{ value: "g" }, { value: "g" }, { value: ["g"] }]);
+});
+
+Deno.test("a field with a single allowed number is answered with the number", () => {
+  const [field] = toFields({ properties: { version: { type: "integer", const: 2 } } });
+  assertEquals(field.read("2"), { value: 2 });
+});
+
+// A handler that does not await its question is reported to the person who runs the server, in every command.
+
+/** A server whose tool `remove` ignores the answer of the user, and whose tool `keep` does not. */
+const source = `import { createServer, tool } from "@x/mcp";
+const schema = { type: "object", properties: { ok: { type: "boolean", default: true } } };
+const ask = (ctx) => ctx.elicit("sure", { message: "Remove everything?", schema });
+export default createServer({ name: "files", version: "1", handlers: [
+  tool({ name: "remove", run: (_input, ctx) => { ask(ctx); return "removed"; } }),
+  tool({ name: "keep", run: async (_input, ctx) => (await ask(ctx)).action }),
+] });
+`;
+
+/** Returns the lines about questions that a program printed. */
+function toReports(stderr: string): string[] {
+  return stderr.split("\n").filter((line) => line.includes("ctx.elicit"));
+}
+
+const report = sentence('ctx.elicit("sure")', 'tools/call "remove"');
+
+Deno.test("mcp call prints a report about a question that the handler does not await", async () => {
+  await withFiles({ "server.js": source }, async (cwd) => {
+    const words = ["--answer", "accept"];
+    const removed = await runHere(["call", "server.js", "remove", ...words], { cwd });
+    assertEquals([removed.code, removed.stdout.trim()], [0, "removed"], removed.stderr);
+    assertEquals(toReports(removed.stderr), [report]);
+    const kept = await runHere(["call", "server.js", "keep", ...words], { cwd });
+    assertEquals([kept.stdout.trim(), toReports(kept.stderr)], ["accept", []], kept.stderr);
+  });
+});
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: mcp serve prints one report about a question that the handler does not await`, async () => {
+    await withFiles({ "server.js": source }, async (cwd) => {
+      for (const revision of ["2026-07-28", "2025-11-25"] as const) {
+        await using running = await start([...program, "server.js", "--http", "--port", "0"], { cwd });
+        const [url] = await running.waitFor(/http:\/\/\S+\/mcp/);
+        await using client = await connect(url, {
+          revisions: [revision],
+          onElicit: () => ({ action: "accept", content: { ok: true } }),
+        });
+        for (const tool of ["keep", "remove", "remove"]) await client.callTool(tool);
+        await running.waitFor(/ctx\.elicit/);
+        running.kill("SIGTERM");
+        const { stderr } = await running.finished;
+        assertEquals(toReports(stderr), [report], revision);
+      }
+    });
+  });
 }

@@ -9,6 +9,7 @@ import { ask, type Finished, root, run, start } from "../support/processes.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { assertRefused } from "./refused.ts";
 
 const handshake = toRequestLine("initialize", {
   protocolVersion: "2025-06-18",
@@ -97,39 +98,35 @@ Deno.test("a target with a running timer does not keep the process alive after i
 });
 
 for (
-  const { words, problem, parts = [] } of [
-    { words: ["missing.ts"], problem: sentence("missing.ts:", "/missing.ts") },
-    { words: ["empty.ts"], problem: sentence("empty.ts") },
-    { words: ["wrong.ts"], problem: sentence("wrong.ts") },
-    { words: ["twice.ts"], problem: sentence("twice.ts", '"hi"') },
-    { words: ["strange.ts"], problem: sentence("strange.ts", "tool()") },
-    {
-      words: ["syntax.ts"],
-      problem: sentence("syntax.ts"),
-      parts: [`syntax.ts:2:18\n${sentence()}\n`],
-    },
-    { words: ["throws.ts"], problem: sentence("throws.ts"), parts: ["boom", "throws.ts:1"] },
-    { words: ["imports.ts"], problem: sentence("imports.ts", "nowhere.ts"), parts: ["/imports.ts"] },
-    { words: ["empty.ts", "wrong.ts"], problem: sentence("empty.ts", "wrong.ts") },
-    { words: ["--htp"], problem: sentence("--htp", "--http") },
-    { words: ["--zzz"], problem: sentence("--zzz", "--http") },
-    { words: ["chekc"], problem: sentence("chekc", "check") },
-    { words: ["hepl"], problem: sentence("hepl", "help") },
-    { words: ["emtpy.ts"], problem: sentence("emtpy.ts:", "/emtpy.ts", "empty.ts") },
-    { words: ["--stdio", "--http"], problem: sentence("--http", "--stdio") },
-    { words: ["--stdio", "--port", "1"], problem: sentence("--port", "--stdio") },
-    { words: ["--watch"], problem: sentence() },
-    { words: ["gone.jsonc"], problem: sentence("gone.jsonc:", "/gone.jsonc") },
-    { words: ["--http=yes"], problem: sentence("--http=yes") },
-    { words: ["--port", "4000"], problem: sentence("--port", "--http") },
-    { words: ["--http", "--port"], problem: sentence("--port VALUE") },
-    { words: ["--http", "--port", "http"], problem: sentence("http", 0) },
-    { words: ["--http", "--port", "65536"], problem: sentence("65536", 0) },
-    { words: ["--http", "--path", "mcp"], problem: sentence("/mcp") },
-    { words: ["--http", "--host", "192.0.2.1"], problem: sentence("192.0.2.1", "3000", "--host") },
-    { words: ["call"], problem: sentence("http:") },
-    { words: ["call", "http://127.0.0.1:1/mcp"], problem: sentence("http://127.0.0.1:1/mcp", 1) },
-  ]
+  const [words, problem, parts = []] of [
+    [["missing.ts"], sentence("missing.ts:", "/missing.ts")],
+    [["empty.ts"], sentence("empty.ts")],
+    [["wrong.ts"], sentence("wrong.ts")],
+    [["twice.ts"], sentence("twice.ts", '"hi"')],
+    [["strange.ts"], sentence("strange.ts", "tool()")],
+    [["syntax.ts"], sentence("syntax.ts"), [`syntax.ts:2:18\n${sentence()}\n`]],
+    [["throws.ts"], sentence("throws.ts"), ["boom", "throws.ts:1"]],
+    [["imports.ts"], sentence("imports.ts", "nowhere.ts"), ["/imports.ts"]],
+    [["empty.ts", "wrong.ts"], sentence("empty.ts", "wrong.ts")],
+    [["--htp"], sentence("--htp", "--http")],
+    [["--zzz"], sentence("--zzz", "--http")],
+    [["chekc"], sentence("chekc", "check")],
+    [["hepl"], sentence("hepl", "help")],
+    [["emtpy.ts"], sentence("emtpy.ts:", "/emtpy.ts", "empty.ts")],
+    [["--stdio", "--http"], sentence("--http", "--stdio")],
+    [["--stdio", "--port", "1"], sentence("--port", "--stdio")],
+    [["--watch"], sentence()],
+    [["gone.jsonc"], sentence("gone.jsonc:", "/gone.jsonc")],
+    [["--http=yes"], sentence("--http=yes")],
+    [["--port", "4000"], sentence("--port", "--http")],
+    [["--http", "--port"], sentence("--port VALUE")],
+    [["--http", "--port", "http"], sentence("http", 0)],
+    [["--http", "--port", "65536"], sentence("65536", 0)],
+    [["--http", "--path", "mcp"], sentence("/mcp")],
+    [["--http", "--host", "192.0.2.1"], sentence("192.0.2.1", "3000", "--host")],
+    [["call"], sentence("http:")],
+    [["call", "http://127.0.0.1:1/mcp"], sentence("http://127.0.0.1:1/mcp", 1)],
+  ] as const
 ) {
   Deno.test(`${words.join(" ")} is reported with the cause and the remedy`, async () => {
     const handler = `import { tool } from "@x/mcp";\nconst hi = tool({ name: "hi", run: () => "Hi!" });\n`;
@@ -314,9 +311,10 @@ for (const { name, program, file } of runtimes) {
 
   testProcesses(`${name}: a port in use is reported with a remedy`, async () => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const { code, stderr } = await run([...program, "--http", "--port", String(taken.addr.port)]);
-    assertEquals(code, 2);
-    assertStringIncludes(stderr, sentence(taken.addr.port, "127.0.0.1", "--port"));
+    await assertRefused(
+      run([...program, "--http", "--port", String(taken.addr.port)]),
+      sentence(taken.addr.port, "127.0.0.1", "--port"),
+    );
   });
 
   testProcesses(`${name}: --help prints the usage, and --version prints the version`, async () => {
@@ -369,13 +367,12 @@ for (const { name, program, file } of runtimes) {
 
 testProcesses("Deno: the error for a missing permission names the cause and the flag", async () => {
   const words = ["deno", "run", "--no-prompt", `--allow-read=${root}src`, `${root}mod.ts`];
-  const { code, stderr } = await run([...words, "--http", "--port", "0"]);
-  assertEquals(code, 2);
-  assertStringIncludes(stderr, sentence("--allow-net=127.0.0.1", "-A"));
-  const second = await run([...words, "examples/calc.ts"]);
-  assertEquals(second.code, 2);
+  await assertRefused(run([...words, "--http", "--port", "0"]), sentence("--allow-net=127.0.0.1", "-A"));
   const calc = `${root}examples/calc.ts`;
-  assertStringIncludes(second.stderr, sentence("examples/calc.ts:", `"${calc}"`, `--allow-read=${calc}`, "-A"));
+  await assertRefused(
+    run([...words, "examples/calc.ts"]),
+    sentence("examples/calc.ts:", `"${calc}"`, `--allow-read=${calc}`, "-A"),
+  );
   for (
     const [command, problem] of [
       [`install ${calc} --client cursor --allow-none`, sentence('"HOME"', "--allow-env=HOME", "-A")],
@@ -384,11 +381,7 @@ testProcesses("Deno: the error for a missing permission names the cause and the 
       [`${root}gone.jsonc`, sentence("gone.jsonc:", `--allow-read=${root}gone.jsonc`, "-A")],
       [`check ${root}examples`, sentence("examples:", `--allow-read=${root}examples`, "-A")],
     ]
-  ) {
-    const third = await run([...words, ...command.split(" ")], { cwd: "/" });
-    assertEquals(third.code, 2);
-    assertStringIncludes(third.stderr, problem);
-  }
+  ) await assertRefused(run([...words, ...command.split(" ")], { cwd: "/" }), problem);
 });
 
 testProcesses("Deno: the error for a missing permission to read the CLI's files names the remedy", async () => {

@@ -8,6 +8,7 @@ import { runHere } from "./run_here.ts";
 import { ask, type Finished, root, run, type Running, start } from "../support/processes.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { assertRefused } from "./refused.ts";
 
 /** Returns a request whose id is its method. */
 function toRequest(method: string, params: Record<string, unknown>): string {
@@ -138,9 +139,7 @@ async function waitForFailure(server: Running, times = 1): Promise<string | unde
 
 Deno.test("an invalid config file is reported with its position", async () => {
   await withFiles({ "mcp.jsonc": '{\n  "tols": {}\n}' }, async (cwd) => {
-    const { code, stdout, stderr } = await runHere([], { cwd });
-    assertEquals({ code, stdout }, { code: 2, stdout: "" });
-    assertStringIncludes(stderr, sentence("./mcp.jsonc:2:3", "tols", "tools"));
+    await assertRefused(runHere([], { cwd }), sentence("./mcp.jsonc:2:3", "tols", "tools"));
   });
 });
 
@@ -330,9 +329,7 @@ for (const { name, program } of runtimes) {
         assertEquals(tested.code, 0, tested.stdout + tested.stderr);
         assertMatch(tested.stdout + tested.stderr, /3 pass/);
 
-        const again = await run([...program, "new", "notes", "--auth"], { cwd });
-        assertEquals(again.code, 2);
-        assertStringIncludes(again.stderr, sentence("notes:"));
+        await assertRefused(run([...program, "new", "notes", "--auth"], { cwd }), sentence("notes:"));
 
         const words = [...program, "server.ts", "--http", "--port", "0"];
         {
@@ -376,9 +373,7 @@ for (const { name, program } of runtimes) {
       const { "resources/read": read } = toResults(await ask([...program, "server.ts"], { cwd: `${cwd}/dice`, input }));
       assertMatch(JSON.stringify(read), /text\/html;profile=mcp-app.*Roll again/);
 
-      const again = await run([...program, "new", "dice", "--app"], { cwd });
-      assertEquals(again.code, 2);
-      assertStringIncludes(again.stderr, sentence("dice:"));
+      await assertRefused(run([...program, "new", "dice", "--app"], { cwd }), sentence("dice:"));
       const both = await run([...program, "new", "both", "--app", "--auth"], { cwd });
       assertEquals([both.code, listNames(cwd)], [2, ["dice"]]);
       assertStringIncludes(both.stderr, sentence("--auth", "--app"));
@@ -398,9 +393,7 @@ for (const { name, program } of runtimes) {
       assertEquals(called.content, [{ type: "text", text: sentence("Ada") }]);
       assertEquals((await run([...program, "check", "--strict", "weather.ts"], { cwd })).code, 0);
       await Deno.remove(`${cwd}/weather.ts`);
-      const again = await run([...program, "new", "weather"], { cwd });
-      assertEquals(again.code, 2);
-      assertStringIncludes(again.stderr, sentence("weather_test.ts"));
+      await assertRefused(run([...program, "new", "weather"], { cwd }), sentence("weather_test.ts"));
       await Deno.remove(`${cwd}/weather_test.ts`);
       for (const bad of ["../x", "a/b", "-", "1a", "a b", "a.ts"]) {
         assertEquals((await run([...program, "new", bad], { cwd })).code, 2);
@@ -417,10 +410,10 @@ const canBecomeNobody = isRoot &&
   await new Deno.Command(asNobody[0], { args: [...asNobody.slice(1), "test", "-r", `${root}mod.ts`] })
     .output().then(({ success }) => success, () => false);
 
-Deno.test({
-  name: "a folder with unreadable parts is served",
-  ignore: isNotDeno || isRoot && !canBecomeNobody,
-  fn: () =>
+Deno.test(
+  "a folder with unreadable parts is served",
+  { ignore: isNotDeno || isRoot && !canBecomeNobody },
+  () =>
     withFiles(
       { "f/a.md": "A", "f/b/c.md": "C", "mcp.jsonc": { resources: [{ folder: "f", tools: true }] } },
       async (cwd) => {
@@ -438,7 +431,7 @@ Deno.test({
         await Deno.chmod(`${cwd}/f/b`, 0o755);
       },
     ),
-});
+);
 
 /**
  * Sorts the paths in a permission. Their order depends on the machine, because they include the paths of the checkout
@@ -643,11 +636,7 @@ testProcesses("install requires permissions to be named for code, and grants onl
   const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
   await withFiles(withModule, async (cwd) => {
     const install = (...words: string[]) => runHere(["install", ...words, ...code, "--dry-run"], { cwd });
-    for (const target of ["s.ts", "mcp.jsonc"]) {
-      const { code, stderr } = await install(target);
-      assertEquals(code, 2);
-      assertStringIncludes(stderr, sentence(target, "--allow-none"));
-    }
+    for (const target of ["s.ts", "mcp.jsonc"]) await assertRefused(install(target), sentence(target, "--allow-none"));
     const flags = async (...words: string[]) => {
       const { stdout, stderr } = await install(...words);
       assert(stdout, stderr);
@@ -750,9 +739,10 @@ testProcesses(
 
 testProcesses("install rejects a path with a comma, because commas separate the values of a flag", async () => {
   await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
-    const { code, stderr } = await runHere(["install", "a,b", "--client", "cursor", "--dry-run"], { cwd });
-    assertEquals(code, 2);
-    assertStringIncludes(stderr, sentence(`${cwd}/a,b`));
+    await assertRefused(
+      runHere(["install", "a,b", "--client", "cursor", "--dry-run"], { cwd }),
+      sentence(`${cwd}/a,b`),
+    );
   });
 });
 

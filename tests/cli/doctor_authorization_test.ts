@@ -135,274 +135,172 @@ const byQuery: Parts["before"] = (request, next) => {
   return next(new Request(request, { headers }));
 };
 
-const rows: readonly {
-  readonly title: string;
-  readonly parts: Parts;
-  readonly found: readonly string[];
-  readonly options?: Partial<ExamineOptions>;
-  /** Whether doctor finds the defect only with a token. */
-  readonly needsToken?: boolean;
-}[] = [
-  {
-    title: "sends no challenge",
-    parts: { before: async (request, next) => withoutHeader(await next(request), "www-authenticate") },
-    found: [
-      `problem: challenge: ${sentence(401, "WWW-Authenticate")}`,
-      `note: invalid token: ${sentence()}`,
-    ],
-  },
-  {
-    title: "uses another scheme",
-    parts: { scheme: "Token" },
-    found: [`note: challenge: ${sentence("WWW-Authenticate", "Bearer", "Token resource_metadata=")}`],
-  },
-  {
-    title: "names no metadata",
-    parts: { challenge: { realm: "notes" } },
-    found: [`note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`],
-  },
-  {
-    title: "names metadata by a path without an origin",
-    parts: { challenge: { resource_metadata: "/meta" } },
-    found: [`problem: challenge: ${sentence("resource_metadata", "/meta")}`],
-  },
-  {
-    title: "names metadata that does not exist",
-    parts: { challenge: { resource_metadata: `${origin}/meta` } },
-    found: [
-      `problem: metadata: ${sentence(`${origin}/meta`, 404)}`,
-    ],
-  },
-  {
-    title: "names metadata over plain HTTP",
-    parts: { challenge: { resource_metadata: "http://mcp.example/meta" } },
-    found: [
-      `problem: metadata: ${sentence("http://mcp.example/meta", "https")}`,
-    ],
-  },
-  {
-    title: "has an error in the first challenge, and requests offline_access",
-    parts: { challenge: { resource_metadata: wellKnown, error: "invalid_token", scope: "a offline_access" } },
-    found: [
-      `note: challenge: ${sentence("invalid_token")}`,
-      `note: challenge: ${sentence("offline_access")}`,
-    ],
-  },
-  {
-    title: "rejects a wrong token with 403",
-    parts: { wrong: { status: 403 } },
-    found: [`problem: invalid token: ${sentence(403)}`],
-  },
-  {
-    title: "gives no error for a wrong token",
-    parts: { wrong: { error: "" } },
-    found: [`note: invalid token: ${sentence()}`],
-  },
-  {
-    title: "accepts every token",
-    parts: {
-      before(request, next) {
-        if (!request.headers.has("authorization")) return;
-        const headers = new Headers(request.headers);
-        headers.set("authorization", `Bearer ${TOKEN}`);
-        return next(new Request(request, { headers }));
-      },
+/** Defects, each with the findings that it causes. With `needsToken`, doctor finds the defect only with a token. */
+const rows: readonly (readonly [
+  title: string,
+  parts: Parts,
+  found: readonly string[],
+  options?: Partial<ExamineOptions>,
+  needsToken?: boolean,
+])[] = [
+  ["sends no challenge", { before: async (request, next) => withoutHeader(await next(request), "www-authenticate") }, [
+    `problem: challenge: ${sentence(401, "WWW-Authenticate")}`,
+    `note: invalid token: ${sentence()}`,
+  ]],
+  ["uses another scheme", { scheme: "Token" }, [
+    `note: challenge: ${sentence("WWW-Authenticate", "Bearer", "Token resource_metadata=")}`,
+  ]],
+  ["names no metadata", { challenge: { realm: "notes" } }, [
+    `note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`,
+  ]],
+  ["names metadata by a path without an origin", { challenge: { resource_metadata: "/meta" } }, [
+    `problem: challenge: ${sentence("resource_metadata", "/meta")}`,
+  ]],
+  ["names metadata that does not exist", { challenge: { resource_metadata: `${origin}/meta` } }, [
+    `problem: metadata: ${sentence(`${origin}/meta`, 404)}`,
+  ]],
+  ["names metadata over plain HTTP", { challenge: { resource_metadata: "http://mcp.example/meta" } }, [
+    `problem: metadata: ${sentence("http://mcp.example/meta", "https")}`,
+  ]],
+  ["has an error in the first challenge, and requests offline_access", {
+    challenge: { resource_metadata: wellKnown, error: "invalid_token", scope: "a offline_access" },
+  }, [`note: challenge: ${sentence("invalid_token")}`, `note: challenge: ${sentence("offline_access")}`]],
+  ["rejects a wrong token with 403", { wrong: { status: 403 } }, [`problem: invalid token: ${sentence(403)}`]],
+  ["gives no error for a wrong token", { wrong: { error: "" } }, [`note: invalid token: ${sentence()}`]],
+  ["accepts every token", {
+    before(request, next) {
+      if (!request.headers.has("authorization")) return;
+      const headers = new Headers(request.headers);
+      headers.set("authorization", `Bearer ${TOKEN}`);
+      return next(new Request(request, { headers }));
     },
-    found: [`problem: invalid token: ${sentence()}`],
-  },
-  {
-    title: "reads tokens from the query string",
-    parts: { before: byQuery },
-    found: [`problem: query token: ${sentence()}`],
-  },
-  {
-    title: "prefers tokens in the query string",
-    parts: { before: byQuery },
-    options: withToken,
-    needsToken: true,
-    found: [
-      `problem: query token: ${sentence()}`,
-      `problem: query token: ${sentence()}`,
-    ],
-  },
-  {
-    title: "opens streams without a token",
-    parts: {
-      before: (request) =>
-        request.method === "GET" && new URL(request.url).pathname === "/mcp"
-          ? new Response("", { headers: { "content-type": "text/event-stream" } })
-          : undefined,
-    },
-    found: [`problem: stream token: ${sentence("GET", 200)}`],
-  },
-  {
-    title: "has no metadata",
-    parts: { resource: null, challenge: {} },
-    found: [
-      `note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`,
-      `note: metadata: ${sentence(wellKnown, `${origin}/.well-known/oauth-protected-resource,`)}`,
-    ],
-  },
-  {
-    title: "has metadata only at the URL in its challenge",
-    parts: {
-      challenge: { resource_metadata: `${origin}/meta` },
-      resource: null,
-      before: (request) =>
-        request.url === `${origin}/meta`
-          ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
-          : undefined,
-    },
-    found: [`note: metadata: ${sentence(wellKnown)}`],
-  },
-  {
-    title: "has two different metadata documents",
-    parts: {
-      challenge: { resource_metadata: `${origin}/meta` },
-      resource: { authorization_servers: ["https://login.example"] },
-      before: (request) =>
-        request.url === `${origin}/meta`
-          ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
-          : undefined,
-    },
-    found: [
-      `problem: metadata: ${sentence(wellKnown, `${origin}/meta`)}`,
-    ],
-  },
-  {
-    title: "has metadata only at the root",
-    parts: {
-      challenge: {},
-      resource: null,
-      before: (request) =>
-        request.url === `${origin}/.well-known/oauth-protected-resource`
-          ? Response.json({ resource: origin, authorization_servers: [origin] }, { headers: cors })
-          : undefined,
-    },
-    found: [
-      `note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`,
-      `note: metadata: ${sentence(`${origin}/.well-known/oauth-protected-resource`, origin)}`,
-    ],
-  },
-  {
-    title: "has the metadata of another server",
-    parts: { resource: { resource: "https://other.example/mcp" } },
-    found: [`problem: metadata: ${sentence(wellKnown, '"https://other.example/mcp"')}`],
-  },
-  {
-    title: "has a resource with a fragment",
-    parts: { resource: { resource: `${url}#part` } },
-    found: [`problem: metadata: ${sentence(wellKnown, `"${url}#part"`)}`],
-  },
-  {
-    title: "trusts the Host header behind a proxy",
-    parts: { resource: { resource: "http://10.0.0.7:8080/mcp" } },
-    found: [`problem: metadata: ${sentence(wellKnown, '"http://10.0.0.7:8080/mcp"')}`],
-  },
-  {
-    title: "names issuers without TLS",
-    parts: { resource: { authorization_servers: [origin, "http://login.example", 5] } },
-    found: [
-      `problem: metadata: ${sentence(wellKnown, '"http://login.example"')}`,
-      `problem: metadata: ${sentence(wellKnown, "5")}`,
-    ],
-  },
-  {
-    title: "names no issuer",
-    parts: { resource: { authorization_servers: [] } },
-    found: [`problem: metadata: ${sentence(wellKnown)}`],
-  },
-  {
-    title: "has invalid members in its metadata",
-    parts: { resource: { scopes_supported: "a b", bearer_methods_supported: ["header", "query"] } },
-    found: [
-      `problem: metadata: ${sentence("scopes_supported", wellKnown)}`,
-      `problem: metadata: ${sentence("bearer_methods_supported", wellKnown, '["header","query"]')}`,
-    ],
-  },
-  {
-    title: "lists offline_access",
-    parts: { resource: { scopes_supported: ["a", "offline_access"] } },
-    found: [`note: metadata: ${sentence("scopes_supported", "offline_access")}`],
-  },
-  {
-    title: "hides its metadata from web pages, and sends it as text",
-    parts: { metadataHeaders: { "content-type": "text/plain" } },
-    found: [
-      `note: metadata: ${sentence(wellKnown, "application/json")}`,
-      `note: metadata: ${sentence("http://localhost:6274", wellKnown, "GET", 200, "Access-Control-Allow-Origin")}`,
-    ],
-  },
-  {
-    title: "shows its metadata to only one other origin",
-    parts: {
-      metadataHeaders: { "content-type": "application/json", "access-control-allow-origin": "http://x.example" },
-    },
-    found: [`note: metadata: ${sentence(wellKnown, "Access-Control-Allow-Origin: http://x.example")}`],
-  },
-  {
-    title: "has an issuer without metadata",
-    parts: { issuer: null },
-    found: [`problem: authorization server: ${sentence(origin)}`],
-  },
-  {
-    title: "has an unusable authorization server",
-    parts: { issuer: { issuer: `${origin}/`, code_challenge_methods_supported: [], token_endpoint: 1 } },
-    found: [
-      `problem: authorization server: ${sentence(`"${origin}/"`)}`,
-      `problem: authorization server: ${sentence("token_endpoint")}`,
-      `problem: authorization server: ${sentence("PKCE")}`,
-    ],
-  },
-  {
-    title: "has an authorization server without TLS and registration",
-    parts: { issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined } },
-    found: [
-      `problem: authorization server: ${sentence("token_endpoint", "https")}`,
-      `note: authorization server: ${sentence()}`,
-    ],
-  },
-  {
-    title: "rejects the user's token",
-    parts: {},
-    options: { headers: { authorization: "Bearer old" } },
-    needsToken: true,
-    found: [`problem: token: ${sentence(401, "(It is unknown)")}`],
-  },
-  {
-    title: "requires no token",
-    parts: {
+  }, [`problem: invalid token: ${sentence()}`]],
+  ["reads tokens from the query string", { before: byQuery }, [`problem: query token: ${sentence()}`]],
+  [
+    "prefers tokens in the query string",
+    { before: byQuery },
+    [`problem: query token: ${sentence()}`, `problem: query token: ${sentence()}`],
+    withToken,
+    true,
+  ],
+  ["opens streams without a token", {
+    before: (request) =>
+      request.method === "GET" && new URL(request.url).pathname === "/mcp"
+        ? new Response("", { headers: { "content-type": "text/event-stream" } })
+        : undefined,
+  }, [`problem: stream token: ${sentence("GET", 200)}`]],
+  ["has no metadata", { resource: null, challenge: {} }, [
+    `note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`,
+    `note: metadata: ${sentence(wellKnown, `${origin}/.well-known/oauth-protected-resource,`)}`,
+  ]],
+  ["has metadata only at the URL in its challenge", {
+    challenge: { resource_metadata: `${origin}/meta` },
+    resource: null,
+    before: (request) =>
+      request.url === `${origin}/meta`
+        ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
+        : undefined,
+  }, [`note: metadata: ${sentence(wellKnown)}`]],
+  ["has two different metadata documents", {
+    challenge: { resource_metadata: `${origin}/meta` },
+    resource: { authorization_servers: ["https://login.example"] },
+    before: (request) =>
+      request.url === `${origin}/meta`
+        ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
+        : undefined,
+  }, [`problem: metadata: ${sentence(wellKnown, `${origin}/meta`)}`]],
+  ["has metadata only at the root", {
+    challenge: {},
+    resource: null,
+    before: (request) =>
+      request.url === `${origin}/.well-known/oauth-protected-resource`
+        ? Response.json({ resource: origin, authorization_servers: [origin] }, { headers: cors })
+        : undefined,
+  }, [
+    `note: challenge: ${sentence("WWW-Authenticate", "resource_metadata")}`,
+    `note: metadata: ${sentence(`${origin}/.well-known/oauth-protected-resource`, origin)}`,
+  ]],
+  ["has the metadata of another server", { resource: { resource: "https://other.example/mcp" } }, [
+    `problem: metadata: ${sentence(wellKnown, '"https://other.example/mcp"')}`,
+  ]],
+  ["has a resource with a fragment", { resource: { resource: `${url}#part` } }, [
+    `problem: metadata: ${sentence(wellKnown, `"${url}#part"`)}`,
+  ]],
+  ["trusts the Host header behind a proxy", { resource: { resource: "http://10.0.0.7:8080/mcp" } }, [
+    `problem: metadata: ${sentence(wellKnown, '"http://10.0.0.7:8080/mcp"')}`,
+  ]],
+  ["names issuers without TLS", { resource: { authorization_servers: [origin, "http://login.example", 5] } }, [
+    `problem: metadata: ${sentence(wellKnown, '"http://login.example"')}`,
+    `problem: metadata: ${sentence(wellKnown, "5")}`,
+  ]],
+  ["names no issuer", { resource: { authorization_servers: [] } }, [`problem: metadata: ${sentence(wellKnown)}`]],
+  ["has invalid members in its metadata", {
+    resource: { scopes_supported: "a b", bearer_methods_supported: ["header", "query"] },
+  }, [
+    `problem: metadata: ${sentence("scopes_supported", wellKnown)}`,
+    `problem: metadata: ${sentence("bearer_methods_supported", wellKnown, '["header","query"]')}`,
+  ]],
+  ["lists offline_access", { resource: { scopes_supported: ["a", "offline_access"] } }, [
+    `note: metadata: ${sentence("scopes_supported", "offline_access")}`,
+  ]],
+  ["hides its metadata from web pages, and sends it as text", { metadataHeaders: { "content-type": "text/plain" } }, [
+    `note: metadata: ${sentence(wellKnown, "application/json")}`,
+    `note: metadata: ${sentence("http://localhost:6274", wellKnown, "GET", 200, "Access-Control-Allow-Origin")}`,
+  ]],
+  ["shows its metadata to only one other origin", {
+    metadataHeaders: { "content-type": "application/json", "access-control-allow-origin": "http://x.example" },
+  }, [`note: metadata: ${sentence(wellKnown, "Access-Control-Allow-Origin: http://x.example")}`]],
+  ["has an issuer without metadata", { issuer: null }, [`problem: authorization server: ${sentence(origin)}`]],
+  ["has an unusable authorization server", {
+    issuer: { issuer: `${origin}/`, code_challenge_methods_supported: [], token_endpoint: 1 },
+  }, [
+    `problem: authorization server: ${sentence(`"${origin}/"`)}`,
+    `problem: authorization server: ${sentence("token_endpoint")}`,
+    `problem: authorization server: ${sentence("PKCE")}`,
+  ]],
+  ["has an authorization server without TLS and registration", {
+    issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined },
+  }, [
+    `problem: authorization server: ${sentence("token_endpoint", "https")}`,
+    `note: authorization server: ${sentence()}`,
+  ]],
+  ["rejects the user's token", {}, [`problem: token: ${sentence(401, "(It is unknown)")}`], {
+    headers: { authorization: "Bearer old" },
+  }, true],
+  [
+    "requires no token",
+    {
       before(request, next) {
         const headers = new Headers(request.headers);
         headers.set("authorization", `Bearer ${TOKEN}`);
         return next(new Request(request, { headers }));
       },
     },
-    options: withToken,
-    needsToken: true,
-    found: [`note: token: ${sentence()}`],
-  },
-  {
-    title: "refuses missing scopes without an error",
-    parts: { before: forbidLists({}) },
-    options: withToken,
-    needsToken: true,
-    found: [`note: scopes: ${sentence(403, "insufficient_scope")}`, `problem: lists: ${sentence()}`],
-  },
-  {
-    title: "refuses missing scopes without their names",
-    parts: { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope"' }) },
-    options: withToken,
-    needsToken: true,
-    found: [`note: scopes: ${sentence(403)}`, `problem: lists: ${sentence()}`],
-  },
-  {
-    title: "refuses missing scopes without metadata",
-    parts: { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope", scope="a"' }) },
-    options: withToken,
-    needsToken: true,
-    found: [`note: scopes: ${sentence(403, "resource_metadata")}`, `problem: lists: ${sentence()}`],
-  },
+    [`note: token: ${sentence()}`],
+    withToken,
+    true,
+  ],
+  [
+    "refuses missing scopes without an error",
+    { before: forbidLists({}) },
+    [`note: scopes: ${sentence(403, "insufficient_scope")}`, `problem: lists: ${sentence()}`],
+    withToken,
+    true,
+  ],
+  [
+    "refuses missing scopes without their names",
+    { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope"' }) },
+    [`note: scopes: ${sentence(403)}`, `problem: lists: ${sentence()}`],
+    withToken,
+    true,
+  ],
+  [
+    "refuses missing scopes without metadata",
+    { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope", scope="a"' }) },
+    [`note: scopes: ${sentence(403, "resource_metadata")}`, `problem: lists: ${sentence()}`],
+    withToken,
+    true,
+  ],
 ];
 
 function withoutHeader(response: Response, name: string): Response {
@@ -420,7 +318,7 @@ function forbidLists(headers: Readonly<Record<string, string>>): Parts["before"]
   };
 }
 
-for (const { title, parts, found, options, needsToken = false } of rows) {
+for (const [title, parts, found, options, needsToken = false] of rows) {
   Deno.test(`doctor finds the defect of a protected server that ${title}`, async () => {
     const findings = await diagnose(parts, options);
     const bad = listDefects(findings).filter((each) => needsToken || !REQUIRES_TOKEN.test(each));

@@ -7,6 +7,8 @@ import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.t
 import type { Finding } from "../../src/cli/doctor/report.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { sentence } from "../support/messages.ts";
+import { startHttpServer } from "../../src/testing/http_server.ts";
+import { createLibrary } from "../client/server.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;
 
@@ -37,12 +39,8 @@ async function withServer<T>(
   use: (fetch: Fetch) => Promise<T>,
   options: Partial<ServerOptions> = {},
 ): Promise<T> {
-  const server = createServer({ ...well, ...options });
-  try {
-    return await use(server.fetch);
-  } finally {
-    await server.close();
-  }
+  await using server = createServer({ ...well, ...options });
+  return await use(server.fetch);
 }
 
 const NO_CORS = /^note: cors: .*http:\/\/localhost:6274 .*OPTIONS .*40[135]/;
@@ -65,15 +63,8 @@ Deno.test("doctor finds no problem with a server of this library", async () => {
   assertEquals(listDefects(asked), [`note: token: ${sentence()}`]);
 });
 
-/** A server with one defect. In `fetch`, `next` is the correct server. */
-interface Broken {
-  readonly title: string;
-  readonly fetch: (request: Request, next: Fetch) => Promise<Response> | Response;
-  /** The findings that a correct server does not cause, in the form `level: check: message`. */
-  readonly found: readonly string[];
-  readonly server?: Partial<ServerOptions>;
-  readonly options?: Partial<ExamineOptions>;
-}
+/** Handles the requests to a server with one defect. `next` is the correct server. */
+type Break = (request: Request, next: Fetch) => Promise<Response> | Response;
 
 const json = (value: unknown, init?: ResponseInit) => Response.json(value, init);
 const hang = () => new Promise<never>(() => {});
@@ -97,7 +88,7 @@ function answerWith(response: Response, change: (headers: Headers) => void, stat
 function onMethod(
   method: string,
   change: (result: Record<string, unknown>, response: Response, request: Request) => unknown,
-): Broken["fetch"] {
+): Break {
   return async (request, next) => {
     const body = await readBody(request);
     const response = await next(request);
@@ -110,271 +101,199 @@ function onMethod(
 }
 
 /** Changes the headers of the response to a preflight request. */
-function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
+function withPreflight(change: (headers: Headers) => void): Break {
   return async (request, next) => {
     const response = await next(request);
     return request.method === "OPTIONS" ? answerWith(response, change) : response;
   };
 }
 
-const broken: readonly Broken[] = [
-  {
-    title: "never responds",
-    fetch: hang,
-    options: { timeoutMs: 30 },
-    found: [`problem: connection: ${sentence("0.03 s")}`],
-  },
-  {
-    title: "stops responding",
-    fetch: async (request, next) => {
-      const body = await readBody(request);
-      return ["server/discover", "initialize", undefined].includes(body?.method) ? next(request) : hang();
-    },
-    options: { timeoutMs: 1000 },
-    found: [
-      `problem: initialized: ${sentence("1 s")}`,
-      `problem: session missing: ${sentence("1 s")}`,
-      `problem: session unknown: ${sentence("1 s")}`,
-      `problem: end: ${sentence(3)}`,
-    ],
-  },
-  {
-    title: "is a website",
-    fetch: () => new Response("<h1>Hello</h1>", { headers: { "content-type": "text/html; charset=utf-8" } }),
-    found: [`problem: path: ${sentence("/mcp", 200)}`],
-  },
-  {
-    title: "serves another path",
-    fetch: (request, next) => next(request),
-    options: { url: "http://localhost:3000/api" },
-    found: [`problem: path: ${sentence("/api", 404, -32600)}`],
-  },
-  {
-    title: "redirects",
-    fetch: () => new Response(null, { status: 307, headers: { location: "/mcp/" } }),
-    found: [`problem: connection: ${sentence("http://localhost:3000/mcp/", 307)}`],
-  },
-  {
-    title: "is behind a proxy that cannot reach it",
-    fetch: () => new Response("<h1>Bad gateway</h1>", { status: 502 }),
-    found: [`problem: connection: ${sentence(502)}`],
-  },
-  {
-    title: "rejects all clients",
-    fetch: () => json({ jsonrpc: "2.0", error: { code: -32600, message: "No\x1b[2J\u202e\u061cgo" } }, { status: 403 }),
-    // Terminal control characters are escaped.
-    found: [
-      `problem: connection: ${sentence(403, -32600, '"No\\u001b[2J\\u{202e}\\u{61c}go"')}`,
-    ],
-  },
-  {
-    title: "does not list its revision",
-    fetch: onMethod("server/discover", (result) => ({ result: { ...result, supportedVersions: ["2025-11-25"] } })),
-    // The client then uses 2025-11-25, which the server lists, so there are no further findings.
-    found: [`problem: 2026-07-28: ${sentence("server/discover", "2026-07-28")}`],
-  },
-  {
-    title: "does not identify itself",
-    fetch: onMethod("initialize", ({ serverInfo: _, ...result }) => ({ result })),
-    found: [`problem: handshake: ${sentence("initialize")}`],
-  },
-  {
-    title: "responds with an unknown revision",
-    fetch: onMethod("initialize", (result) => ({ result: { ...result, protocolVersion: "2023-01-01" } })),
-    found: [
-      `problem: handshake: ${sentence("initialize", '"2023-01-01"')}`,
-    ],
-  },
-  {
-    title: "rejects notifications",
-    fetch: async (request, next) => {
-      const body = await readBody(request);
-      const response = await next(request);
-      return body?.method === "notifications/initialized" ? new Response(null, { status: 500 }) : response;
-    },
-    found: [`problem: initialized: ${sentence(500)}`],
-  },
-  {
-    title: "does not reject unknown sessions",
-    fetch: async (request, next) => {
-      const response = await next(request);
-      return response.status === 404 && request.headers.has("mcp-session-id")
-        ? new Response("Bad session", { status: 400 })
-        : response;
-    },
-    found: [
-      `problem: session unknown: ${sentence(400)}`,
-      `problem: session end: ${sentence("DELETE", 204, 400)}`,
-    ],
-  },
-  {
-    title: "does not end sessions",
-    fetch: (request, next) => request.method === "DELETE" ? new Response(null, { status: 200 }) : next(request),
-    found: [
-      `problem: session end: ${sentence("DELETE", 200)}`,
-    ],
-  },
-  {
-    title: "does not support DELETE",
-    fetch: (request, next) => request.method === "DELETE" ? new Response(null, { status: 405 }) : next(request),
-    found: [`note: session end: ${sentence("DELETE", 405)}`],
-  },
-  {
-    title: "responds to a missing session with 404",
-    fetch: async (request, next) => {
-      const body = await readBody(request);
-      const isWithout = body?.method === "ping" && !request.headers.has("mcp-session-id");
-      return isWithout ? new Response(null, { status: 404 }) : next(request);
-    },
-    found: [`note: session missing: ${sentence("Mcp-Session-Id", 404)}`],
-  },
-  {
-    title: "accepts any content type",
-    fetch: (request, next) =>
-      next(
-        request.method === "POST"
-          ? withHeaders(request, (headers) => headers.set("content-type", "application/json"))
-          : request,
-      ),
-    found: [`problem: content type: ${sentence("text/plain")}`],
-  },
-  {
-    title: "fails on invalid JSON",
-    fetch: async (request, next) => {
-      const response = await next(request);
-      return response.status === 400 && request.method === "POST" && (await readBody(response.clone() as never))?.error
-            ?.code === -32700
-        ? new Response("<h1>Oops</h1>", { status: 500 })
-        : response;
-    },
-    found: [`problem: invalid JSON: ${sentence(500)}`],
-  },
-  {
-    title: "streams to clients that do not accept streams",
-    fetch: async (request, next) => {
-      const isPlain = request.headers.get("accept") === "application/json";
-      const response = await next(request);
-      if (!isPlain || !response.ok) return response;
-      return new Response(`data: ${await response.text()}\n\n`, { headers: { "content-type": "text/event-stream" } });
-    },
-    found: [`problem: accept: ${sentence("application/json")}`],
-  },
-  {
-    title: "responds to unknown methods with the wrong status",
-    fetch: async (request, next) => {
-      const body = await readBody(request);
-      const response = await next(request);
-      return body?.method === "doctor/unknown" ? answerWith(response, () => {}, response.ok ? 404 : 200) : response;
-    },
-    found: [
-      `problem: unknown method: ${sentence(200, -32601, "2026-07-28")}`,
-      `problem: unknown method: ${sentence(404, -32601, "2025-11-25")}`,
-    ],
-  },
-  {
-    title: "ignores headers",
-    fetch: async (request, next) => {
-      const body = await readBody(request);
-      const meta = body?.params?._meta;
-      const version = request.headers.get("mcp-protocol-version");
-      return next(withHeaders(request, (headers) => {
-        if (version === "1999-01-01" && !meta) headers.delete("mcp-protocol-version");
-        if (meta && request.headers.has("mcp-method")) headers.set("mcp-method", body.method);
-      }));
-    },
-    found: [
-      `problem: repeated headers: ${sentence("Mcp-Method", 200)}`,
-      `problem: version header: ${sentence("MCP-Protocol-Version", 200, "2025-11-25")}`,
-    ],
-  },
-  {
-    title: "responds to GET with an HTML page",
-    fetch: (request, next) =>
+/** Servers with one defect, and the findings that a correct server does not cause, in the form `level: check: message`. */
+const broken: readonly (readonly [
+  title: string,
+  fetch: Break,
+  found: readonly string[],
+  options?: Partial<ExamineOptions> & Pick<ServerOptions, "cors">,
+])[] = [
+  ["never responds", hang, [`problem: connection: ${sentence("0.03 s")}`], { timeoutMs: 30 }],
+  ["stops responding", async (request, next) => {
+    const body = await readBody(request);
+    return ["server/discover", "initialize", undefined].includes(body?.method) ? next(request) : hang();
+  }, [
+    `problem: initialized: ${sentence("1 s")}`,
+    `problem: session missing: ${sentence("1 s")}`,
+    `problem: session unknown: ${sentence("1 s")}`,
+    `problem: end: ${sentence(3)}`,
+  ], { timeoutMs: 1000 }],
+  ["is a website", () => new Response("<h1>Hello</h1>", { headers: { "content-type": "text/html; charset=utf-8" } }), [
+    `problem: path: ${sentence("/mcp", 200)}`,
+  ]],
+  ["serves another path", (request, next) => next(request), [`problem: path: ${sentence("/api", 404, -32600)}`], {
+    url: "http://localhost:3000/api",
+  }],
+  ["redirects", () => new Response(null, { status: 307, headers: { location: "/mcp/" } }), [
+    `problem: connection: ${sentence("http://localhost:3000/mcp/", 307)}`,
+  ]],
+  ["is behind a proxy that cannot reach it", () => new Response("<h1>Bad gateway</h1>", { status: 502 }), [
+    `problem: connection: ${sentence(502)}`,
+  ]],
+  [
+    "rejects all clients",
+    () => json({ jsonrpc: "2.0", error: { code: -32600, message: "No\x1b[2J\u202e\u061cgo" } }, { status: 403 }),
+    [`problem: connection: ${sentence(403, -32600, '"No\\u001b[2J\\u{202e}\\u{61c}go"')}`],
+  ],
+  [
+    "does not list its revision",
+    onMethod("server/discover", (result) => ({ result: { ...result, supportedVersions: ["2025-11-25"] } })),
+    [`problem: 2026-07-28: ${sentence("server/discover", "2026-07-28")}`],
+  ],
+  ["does not identify itself", onMethod("initialize", ({ serverInfo: _, ...result }) => ({ result })), [
+    `problem: handshake: ${sentence("initialize")}`,
+  ]],
+  [
+    "responds with an unknown revision",
+    onMethod("initialize", (result) => ({ result: { ...result, protocolVersion: "2023-01-01" } })),
+    [`problem: handshake: ${sentence("initialize", '"2023-01-01"')}`],
+  ],
+  ["rejects notifications", async (request, next) => {
+    const body = await readBody(request);
+    const response = await next(request);
+    return body?.method === "notifications/initialized" ? new Response(null, { status: 500 }) : response;
+  }, [`problem: initialized: ${sentence(500)}`]],
+  ["does not reject unknown sessions", async (request, next) => {
+    const response = await next(request);
+    return response.status === 404 && request.headers.has("mcp-session-id")
+      ? new Response("Bad session", { status: 400 })
+      : response;
+  }, [`problem: session unknown: ${sentence(400)}`, `problem: session end: ${sentence("DELETE", 204, 400)}`]],
+  [
+    "does not end sessions",
+    (request, next) => request.method === "DELETE" ? new Response(null, { status: 200 }) : next(request),
+    [`problem: session end: ${sentence("DELETE", 200)}`],
+  ],
+  [
+    "does not support DELETE",
+    (request, next) => request.method === "DELETE" ? new Response(null, { status: 405 }) : next(request),
+    [`note: session end: ${sentence("DELETE", 405)}`],
+  ],
+  ["responds to a missing session with 404", async (request, next) => {
+    const body = await readBody(request);
+    const isWithout = body?.method === "ping" && !request.headers.has("mcp-session-id");
+    return isWithout ? new Response(null, { status: 404 }) : next(request);
+  }, [`note: session missing: ${sentence("Mcp-Session-Id", 404)}`]],
+  ["accepts any content type", (request, next) =>
+    next(
+      request.method === "POST"
+        ? withHeaders(request, (headers) => headers.set("content-type", "application/json"))
+        : request,
+    ), [`problem: content type: ${sentence("text/plain")}`]],
+  ["fails on invalid JSON", async (request, next) => {
+    const response = await next(request);
+    return response.status === 400 && request.method === "POST" && (await readBody(response.clone() as never))?.error
+          ?.code === -32700
+      ? new Response("<h1>Oops</h1>", { status: 500 })
+      : response;
+  }, [`problem: invalid JSON: ${sentence(500)}`]],
+  ["streams to clients that do not accept streams", async (request, next) => {
+    const isPlain = request.headers.get("accept") === "application/json";
+    const response = await next(request);
+    if (!isPlain || !response.ok) return response;
+    return new Response(`data: ${await response.text()}\n\n`, { headers: { "content-type": "text/event-stream" } });
+  }, [`problem: accept: ${sentence("application/json")}`]],
+  ["responds to unknown methods with the wrong status", async (request, next) => {
+    const body = await readBody(request);
+    const response = await next(request);
+    return body?.method === "doctor/unknown" ? answerWith(response, () => {}, response.ok ? 404 : 200) : response;
+  }, [
+    `problem: unknown method: ${sentence(200, -32601, "2026-07-28")}`,
+    `problem: unknown method: ${sentence(404, -32601, "2025-11-25")}`,
+  ]],
+  ["ignores headers", async (request, next) => {
+    const body = await readBody(request);
+    const meta = body?.params?._meta;
+    const version = request.headers.get("mcp-protocol-version");
+    return next(withHeaders(request, (headers) => {
+      if (version === "1999-01-01" && !meta) headers.delete("mcp-protocol-version");
+      if (meta && request.headers.has("mcp-method")) headers.set("mcp-method", body.method);
+    }));
+  }, [
+    `problem: repeated headers: ${sentence("Mcp-Method", 200)}`,
+    `problem: version header: ${sentence("MCP-Protocol-Version", 200, "2025-11-25")}`,
+  ]],
+  [
+    "responds to GET with an HTML page",
+    (request, next) =>
       request.method === "GET" ? new Response("Hello", { headers: { "content-type": "text/plain" } }) : next(request),
-    found: [`problem: stream: ${sentence("GET", 200, "text/plain: Hello", "2025-11-25")}`],
-  },
-  {
-    title: "has no stream",
-    fetch: (request, next) => request.method === "GET" ? new Response(null, { status: 405 }) : next(request),
-    found: [`note: stream: ${sentence("GET", "2025-11-25")}`],
-  },
-  {
-    title: "is behind a buffering proxy",
-    fetch: async (request, next) => {
+    [`problem: stream: ${sentence("GET", 200, "text/plain: Hello", "2025-11-25")}`],
+  ],
+  ["has no stream", (request, next) => request.method === "GET" ? new Response(null, { status: 405 }) : next(request), [
+    `note: stream: ${sentence("GET", "2025-11-25")}`,
+  ]],
+  [
+    "is behind a buffering proxy",
+    async (request, next) => {
       const response = await next(request);
       const isStream = response.headers.get("content-type") === "text/event-stream";
       return isStream ? hang() : response;
     },
-    options: { timeoutMs: 1000 },
-    found: [`problem: stream: ${sentence("1 s")}`, `problem: stream: ${sentence("1 s")}`],
-  },
-  {
-    title: "opens a compressed stream without events",
-    options: { timeoutMs: 1000 },
-    fetch: (request, next) =>
+    [`problem: stream: ${sentence("1 s")}`, `problem: stream: ${sentence("1 s")}`],
+    { timeoutMs: 1000 },
+  ],
+  [
+    "opens a compressed stream without events",
+    (request, next) =>
       request.method === "GET"
         ? new Response(new ReadableStream(), {
           headers: { "content-type": "text/event-stream", "content-encoding": "gzip" },
         })
         : next(request),
-    found: [
+    [
       `note: stream: ${sentence("GET", "N ms", "2025-11-25")}`,
       `note: stream: ${sentence('"X-Accel-Buffering: no"')}`,
       `note: stream: ${sentence("gzip")}`,
     ],
-  },
-  {
-    title: "accepts requests of web pages of every origin",
-    fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
-    found: [
-      `problem: foreign origin: ${sentence("https://stranger.invalid")}`,
-    ],
-  },
-  {
-    title: "accepts any Host header",
-    fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("host"))),
-    found: [`problem: foreign host: ${sentence("stranger.invalid", 200)}`],
-  },
-  {
-    title: "does not accept requests of the given origin",
-    fetch: (request, next) => request.method === "OPTIONS" ? new Response(null, { status: 401 }) : next(request),
-    options: { origin: page },
-    found: [
-      `problem: cors: ${sentence(page, "OPTIONS", 401)}`,
-    ],
-  },
-  {
-    title: "does not allow a header",
-    server: { cors: { origins: [page] } },
-    fetch: withPreflight((headers) => headers.set("access-control-allow-headers", "content-type, last-event-id")),
-    found: [`problem: cors: ${sentence(page, "mcp-protocol-version, mcp-session-id")}`],
-  },
-  {
-    title: "does not allow DELETE",
-    server: { cors: { origins: [page] } },
-    fetch: withPreflight((headers) => headers.set("access-control-allow-methods", "GET, POST")),
-    found: [`problem: cors: ${sentence(page)}`],
-  },
-  {
-    title: "hides the session ID from web pages",
-    server: { cors: { origins: [page] } },
-    fetch: async (request, next) =>
+    { timeoutMs: 1000 },
+  ],
+  [
+    "accepts requests of web pages of every origin",
+    (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
+    [`problem: foreign origin: ${sentence("https://stranger.invalid")}`],
+  ],
+  ["accepts any Host header", (request, next) => next(withHeaders(request, (headers) => headers.delete("host"))), [
+    `problem: foreign host: ${sentence("stranger.invalid", 200)}`,
+  ]],
+  [
+    "does not accept requests of the given origin",
+    (request, next) => request.method === "OPTIONS" ? new Response(null, { status: 401 }) : next(request),
+    [`problem: cors: ${sentence(page, "OPTIONS", 401)}`],
+    { origin: page },
+  ],
+  [
+    "does not allow a header",
+    withPreflight((headers) => headers.set("access-control-allow-headers", "content-type, last-event-id")),
+    [`problem: cors: ${sentence(page, "mcp-protocol-version, mcp-session-id")}`],
+    { cors: { origins: [page] } },
+  ],
+  ["does not allow DELETE", withPreflight((headers) => headers.set("access-control-allow-methods", "GET, POST")), [
+    `problem: cors: ${sentence(page)}`,
+  ], { cors: { origins: [page] } }],
+  [
+    "hides the session ID from web pages",
+    async (request, next) =>
       answerWith(await next(request), (headers) => headers.delete("access-control-expose-headers")),
-    found: [`problem: cors: ${sentence(page, "Mcp-Session-Id")}`],
-  },
-  {
-    title: "allows CORS for every origin",
-    server: { cors: { origins: "*" } },
-    fetch: async (request, next) =>
+    [`problem: cors: ${sentence(page, "Mcp-Session-Id")}`],
+    { cors: { origins: [page] } },
+  ],
+  [
+    "allows CORS for every origin",
+    async (request, next) =>
       answerWith(await next(request), (headers) => headers.set("access-control-allow-origin", "*")),
-    found: [
-      `problem: foreign origin: ${sentence("https://stranger.invalid")}`,
-      `problem: cors: ${sentence()}`,
-    ],
-  },
-  {
-    title: "lists unusable tools",
-    fetch: onMethod("tools/list", (result) => ({
+    [`problem: foreign origin: ${sentence("https://stranger.invalid")}`, `problem: cors: ${sentence()}`],
+    { cors: { origins: "*" } },
+  ],
+  [
+    "lists unusable tools",
+    onMethod("tools/list", (result) => ({
       result: {
         ...result,
         tools: [
@@ -395,7 +314,7 @@ const broken: readonly Broken[] = [
         ],
       },
     })),
-    found: [
+    [
       `problem: lists: ${sentence("d")}`,
       `problem: lists: ${sentence("tool 1", "name", "5")}`,
       `problem: lists: ${sentence('tool "b"', "inputSchema")}`,
@@ -403,10 +322,10 @@ const broken: readonly Broken[] = [
       `problem: lists: ${sentence('tool "a"')}`,
       `problem: lists: ${sentence("tool e")}`,
     ],
-  },
-  {
-    title: "lists tools in endless pages",
-    fetch: async (request, next) => {
+  ],
+  [
+    "lists tools in endless pages",
+    async (request, next) => {
       const body = await readBody(request);
       if (body?.method !== "tools/list") return next(request);
       // Fixed wait: a server that takes a fixed time for each page, and a client that stops during a read.
@@ -414,24 +333,22 @@ const broken: readonly Broken[] = [
       const page = { tools: [], nextCursor: crypto.randomUUID() };
       return json({ jsonrpc: "2.0", id: body.id, result: { ...page, resultType: "complete", ttlMs: 0 } });
     },
-    options: { timeoutMs: 1000 },
-    found: [`problem: lists: ${sentence("4 s")}`],
-  },
-  {
-    title: "fails",
-    fetch: () => new Response("x".repeat(1000), { status: 500, headers: { "content-type": "text/plain" } }),
-    found: [`problem: path: ${sentence("/mcp", 500, `text/plain: ${"x".repeat(120)}`)}`],
-  },
-  {
-    title: "cannot list its tools",
-    fetch: onMethod("tools/list", () => ({ result: undefined, error: { code: -32603, message: "Internal error" } })),
-    found: [`problem: lists: ${sentence("tools", "Internal error")}`],
-  },
+    [`problem: lists: ${sentence("4 s")}`],
+    { timeoutMs: 1000 },
+  ],
+  ["fails", () => new Response("x".repeat(1000), { status: 500, headers: { "content-type": "text/plain" } }), [
+    `problem: path: ${sentence("/mcp", 500, `text/plain: ${"x".repeat(120)}`)}`,
+  ]],
+  [
+    "cannot list its tools",
+    onMethod("tools/list", () => ({ result: undefined, error: { code: -32603, message: "Internal error" } })),
+    [`problem: lists: ${sentence("tools", "Internal error")}`],
+  ],
 ];
 
-for (const { title, fetch, found, server, options } of broken) {
+for (const [title, fetch, found, { cors, ...options } = {}] of broken) {
   Deno.test(`doctor finds the defect of a server that ${title}`, async () => {
-    const findings = await withServer((next) => runDoctor((request) => fetch(request, next), options), server);
+    const findings = await withServer((next) => runDoctor((request) => fetch(request, next), options), { cors });
     const bad = listDefects(findings).filter((each) => !NO_CORS.test(each));
     assertEquals(bad.map((each) => each.replace(/\b\d+ ms\b/, "N ms")), found);
     for (const { level, fix } of findings) assertEquals(level === "ok", fix === undefined);
@@ -483,21 +400,19 @@ Deno.test("doctor suggests another path at which the server responds", async () 
 });
 
 Deno.test("doctor reports unsupported revisions", async () => {
-  const server = createServer({ ...well, revisions: ["2026-07-28"] });
+  await using server = createServer({ ...well, revisions: ["2026-07-28"] });
   const bad = listDefects(await runDoctor(server.fetch));
   assertEquals(bad[0], `note: handshake: ${sentence("2025-11-25")}`);
   assertMatch(bad[1], NO_CORS);
   assertEquals(bad.length, 2);
-  await server.close();
 });
 
 Deno.test("doctor recognizes the HTTP+SSE transport and reads its lists", async () => {
-  const server = createServer(well);
+  await using server = createServer(well);
   const old = httpSse(server);
   const findings = await runDoctor(old.fetch, { url: "http://localhost:3000/sse" });
   assertEquals(listDefects(findings), [`note: HTTP+SSE: ${sentence("2024-11-05")}`]);
   assertEquals(findings.at(-1)?.message, sentence(1));
-  await server.close();
 });
 
 /** Creates a server with the official library, as in its documentation. */
@@ -547,4 +462,36 @@ Deno.test("a server with streams: false has only notes about missing streams", a
     `note: stream: ${sentence("GET is not supported")}`,
     `note: stream: ${sentence("subscriptions/listen is not supported")}`,
   ]);
+});
+
+// Redirects: doctor sends requests only to the origin that it examines.
+
+Deno.test("doctor sends nothing to another origin", async () => {
+  const server = createLibrary();
+  const others: string[] = [];
+  const other = startHttpServer((request) => {
+    others.push(request.url);
+    return server.fetch(request);
+  });
+  let [count, first] = [0, 0];
+  const named = startHttpServer(async (request, info) => {
+    const location = `${other.origin}/mcp`;
+    return count++ < first
+      ? await server.fetch(request, info)
+      : new Response(null, { status: 307, headers: { location } });
+  });
+  try {
+    // Each run redirects from a later request than the run before, until a run has no redirect.
+    for (let isRedirected = true; isRedirected; first += 3) {
+      count = 0;
+      const url = `${named.origin}/mcp`;
+      assert((await examine({ url, headers: { "x-api-key": "k" }, timeoutMs: 2000 })).length);
+      assertEquals(others, [], `with redirects from request ${first}`);
+      isRedirected = count > first;
+    }
+  } finally {
+    await named.stop();
+    await other.stop();
+    await server.close();
+  }
 });

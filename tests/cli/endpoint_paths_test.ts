@@ -9,6 +9,7 @@ import { waitForLine } from "./lines.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
 import { ask, root, run, start } from "../support/processes.ts";
+import { assertRefused } from "./refused.ts";
 
 const app = (tool = "who") =>
   `import { createServer, mount, tool } from "@x/mcp";
@@ -45,9 +46,7 @@ for (
 ) {
   Deno.test(`mcp ${words}`, async () => {
     await withFiles(files, async (cwd) => {
-      const { code, stderr } = await runHere([...words.split(" ")], { cwd });
-      assertEquals(code, 2, stderr);
-      assertStringIncludes(stderr, message);
+      await assertRefused(runHere([...words.split(" ")], { cwd }), message);
     });
   });
 }

@@ -1,6 +1,6 @@
 // Broken and malicious config files and arguments, as processes.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { _meta, isNotDeno, listNames, toRequestLine } from "../support/command_line.ts";
+import { _meta, listNames, testProcesses, toRequestLine } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
 import { ask, run } from "../support/processes.ts";
@@ -50,10 +50,9 @@ const beside = {
 };
 
 for (const { name, program } of runtimes) {
-  Deno.test({
-    name: `${name}: a broken target is reported with its position, and is neither run nor printed`,
-    ignore: isNotDeno,
-    fn: () =>
+  testProcesses(
+    `${name}: a broken target is reported with its position, and is neither run nor printed`,
+    () =>
       withFolder(async (cwd) => {
         await Deno.symlink("../secret.md", `${cwd}/link`);
         for (const [file, content] of [...broken, ...Object.entries(beside)]) {
@@ -80,12 +79,11 @@ for (const { name, program } of runtimes) {
         assertStringIncludes(stderr, name === "deno" ? "never resolved" : sentence());
         await Deno.stat(`${cwd}/owned`).then(() => assert(false, "the broken target was run"), () => {});
       }),
-  });
+  );
 
-  Deno.test({
-    name: `${name}: no shell interprets the arguments of calls, and paths cannot leave the folder`,
-    ignore: isNotDeno,
-    fn: () =>
+  testProcesses(
+    `${name}: no shell interprets the arguments of calls, and paths cannot leave the folder`,
+    () =>
       withFolder(async (cwd) => {
         const input = { properties: { a: { type: "string" } }, required: ["a"] };
         const config = {
@@ -121,5 +119,5 @@ for (const { name, program } of runtimes) {
         assertStringIncludes(pasted.stdout, `${cwd}/${file}\n`);
         assertEquals(listNames(cwd), [file, "link.md"].sort());
       }),
-  });
+  );
 }

@@ -2,12 +2,16 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
-import { isNotDeno } from "../support/command_line.ts";
+import { testProcesses } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { root, run } from "../support/processes.ts";
+import { demo } from "../../src/cli/demo.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
 
 const inspect = (...words: readonly string[]) => runHere(["inspect", ...words]);
 
@@ -66,10 +70,9 @@ Deno.test("inspect reports a server that is missing, exits, floods or stays sile
 for (const { name, program } of runtimes) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
 
-  Deno.test({
-    name: `${name}: inspect prints no control characters that the server sends, and fits the width of the terminal`,
-    ignore: isNotDeno,
-    async fn() {
+  testProcesses(
+    `${name}: inspect prints no control characters that the server sends, and fits the width of the terminal`,
+    async () => {
       const long = "A line that goes on and on. ".repeat(20);
       const evil = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5m\rback\x07 \u202eback";
       await using server = await serve(
@@ -117,5 +120,30 @@ for (const { name, program } of runtimes) {
       assertEquals(stdout.match(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]/g), null);
       assertEquals(stdout.split("\n").filter((line) => line.length > 80), []);
     },
+  );
+}
+
+// The demo server: a tool that elicits, a task, an app, a resource and a prompt.
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`the demo server elicits, draws and counts (${era})`, async () => {
+    await using server = demo();
+    const onElicit = () => ({ action: "accept", content: { flavor: "plum" } }) as const;
+    await using client = await connectTest(server, { era, onElicit });
+    assertEquals(textOf(await client.callTool("bake")), sentence("plum"));
+    assertEquals(textOf(await client.callTool("roll")).replaceAll(/[1-6]/g, "N"), sentence("N"));
+    assertStringIncludes(JSON.stringify(await client.readResource("ui://dice")), "mcpApp.on");
+    assertEquals(textOf(await client.callTool("countdown", { from: 1 })), sentence());
+    await using plain = await connectTest(server, { era });
+    assertEquals((await plain.callTool("bake").catch((error) => error)).name, "McpError");
   });
 }
+
+Deno.test("the demo server offers a task to clients that support tasks", async () => {
+  await using server = demo();
+  await using client = await connectTest(server, { extensions: [taskClient()] });
+  const { resultType } = await client.request("tools/call", { name: "countdown", arguments: { from: 6 } }, {
+    finish: false,
+  });
+  assertEquals(resultType, "task");
+});

@@ -6,6 +6,7 @@ import { serve } from "./servers.ts";
 import { _meta, listNames, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
+import { assertRefused } from "./refused.ts";
 import { ask, type Finished, root, run, start } from "../support/processes.ts";
 
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
@@ -49,11 +50,7 @@ for (const { name, program } of runtimes) {
         assert((await Deno.lstat(`${cwd}/client.json`)).isSymlink);
         assertStringIncludes(await Deno.readTextFile(`${cwd}/dotfiles/c.json`), '"s": {');
         assertEquals(listNames(`${cwd}/dotfiles`), ["c.json"]);
-        for (const file of ["lost.json", "fixed.json"]) {
-          const { code, stderr } = await into(file);
-          assertEquals(code, 2, stderr);
-          assertStringIncludes(stderr, sentence(`${cwd}/${file}`));
-        }
+        for (const file of ["lost.json", "fixed.json"]) await assertRefused(into(file), sentence(`${cwd}/${file}`));
         assertEquals(listNames(cwd).filter((name) => /fixed|lost|nowhere/.test(name)), ["fixed.json", "lost.json"]);
       });
     },
@@ -67,28 +64,28 @@ export default createServer({ name: "My Server!", version: "1.0.0", handlers: [
 ] });`;
 
 /** For each client, the path of its file in a home or project folder, and the format of its entries. */
-const forms = [
-  {
-    client: "claude-desktop",
-    file: ".config/Claude/claude_desktop_config.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
-  },
+const forms: readonly {
+  readonly client: string;
+  readonly file: string;
+  /** The member of the file that contains the entries. Defaults to `mcpServers`. */
+  readonly key?: string;
+  /** Returns an entry that starts a command. By default, it has the members `command`, `args` and `env`. */
+  readonly start?: (env: unknown) => object;
+  /** What stands for the value of a variable. Defaults to the value itself. */
+  readonly env?: string;
+  /** The entry of a URL, if the client has such entries. */
+  readonly remote?: object;
+}[] = [
+  { client: "claude-desktop", file: ".config/Claude/claude_desktop_config.json" },
   {
     client: "claude-code",
     file: ".mcp.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
     env: "${MY_KEY}",
     remote: { type: "http", url: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
   },
   {
     client: "cursor",
     file: ".cursor/mcp.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { url: "URL", headers: { authorization: "Bearer ${env:MY_KEY}" } },
   },
   {
@@ -102,33 +99,23 @@ const forms = [
   {
     client: "gemini",
     file: ".gemini/settings.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { httpUrl: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
   },
   {
     client: "windsurf",
     file: ".codeium/windsurf/mcp_config.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { serverUrl: "URL", headers: { authorization: "Bearer ${env:MY_KEY}" } },
   },
   {
     client: "zed",
     file: ".config/zed/settings.json",
     key: "context_servers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { url: "URL", headers: { authorization: "Bearer value" } },
   },
   {
     client: "codex",
     file: ".codex/config.toml",
     key: "mcp_servers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { url: "URL", bearer_token_env_var: "MY_KEY" },
   },
   {
@@ -138,7 +125,6 @@ const forms = [
     start: (envs: unknown) => ({
       ...{ name: "My-Server", type: "stdio", enabled: true, cmd: "C", args: ["A"], envs, timeout: 300 },
     }),
-    env: "value",
     remote: {
       ...{ name: "My-Server", type: "streamable_http", enabled: true, uri: "URL" },
       ...{ headers: { authorization: "Bearer value" }, envs: {}, timeout: 300 },
@@ -149,39 +135,28 @@ const forms = [
     file: ".config/opencode/opencode.json",
     key: "mcp",
     start: (environment: unknown) => ({ type: "local", command: ["C", "A"], environment }),
-    env: "value",
     remote: { type: "remote", url: "URL", headers: { authorization: "Bearer {env:MY_KEY}" } },
   },
   {
     client: "copilot",
     file: ".copilot/mcp-config.json",
-    key: "mcpServers",
     start: (env: unknown) => ({ type: "local", command: "C", args: ["A"], env, tools: ["*"] }),
-    env: "value",
     remote: { type: "http", url: "URL", headers: { authorization: "Bearer ${MY_KEY}" }, tools: ["*"] },
   },
   {
     client: "qwen",
     file: ".qwen/settings.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { httpUrl: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
   },
   {
     client: "cline",
     file: ".cline/data/settings/cline_mcp_settings.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { type: "streamableHttp", url: "URL", headers: { authorization: "Bearer value" } },
   },
   {
     client: "continue",
     file: ".continue/config.yaml",
-    key: "mcpServers",
     start: (env: unknown) => ({ name: "My-Server", type: "stdio", command: "C", args: ["A"], env }),
-    env: "value",
     remote: {
       ...{ name: "My-Server", type: "streamable-http", url: "URL" },
       requestOptions: { headers: { authorization: "Bearer ${{ secrets.MY_KEY }}" } },
@@ -191,19 +166,15 @@ const forms = [
     client: "amp",
     file: ".config/amp/settings.json",
     key: "amp.mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
-    env: "value",
     remote: { url: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
   },
   {
     client: "mcp-json",
     file: "mcp.json",
-    key: "mcpServers",
-    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
     env: "${MY_KEY}",
     remote: { type: "http", url: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
   },
-] as const;
+];
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
@@ -237,7 +208,8 @@ for (const { name: runtime, program } of runtimes) {
   const install = (cwd: string, ...words: readonly string[]): Promise<Finished> =>
     run([...program, "install", ...words, "--no-check"], { cwd });
 
-  for (const { client, file, key, start: toExpected, env, ...more } of forms) {
+  const startCommand = (env: unknown) => ({ command: "C", args: ["A"], env });
+  for (const { client, file, key = "mcpServers", start: toExpected = startCommand, env = "value", remote } of forms) {
     testProcesses(
       `${runtime}: install writes a command and a URL in the format of ${client}, and both entries work`,
       async () => {
@@ -268,7 +240,7 @@ for (const { name: runtime, program } of runtimes) {
             ? { command: ["C", "A"] }
             : { command: "C", args: ["A"] };
           const shape = { ...rest, ...short };
-          assertEquals(shape, toExpected({ MY_KEY: env }) as object);
+          assertEquals(shape, toExpected({ MY_KEY: env }));
           assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
           assertEquals(modeOf(path), "600");
 
@@ -290,17 +262,17 @@ for (const { name: runtime, program } of runtimes) {
             ...[...program, "install", url, "--client", client, "--header", "authorization=Bearer ${MY_KEY}"],
             ...["--name", "My-Server", "--force"],
           ]);
-          if (!("remote" in more)) {
+          if (!remote) {
             assertEquals(connected.code, 2);
             assertStringIncludes(connected.stderr, sentence(url));
             return;
           }
           assertEquals(connected.code, 0, connected.stderr);
           assertStringIncludes(connected.stderr, sentence("1 tool", "hi"));
-          const remote = await readEntry(path, key);
-          assertEquals(remote.name, "My-Server");
-          assertEquals(JSON.parse(JSON.stringify(remote.fields).replaceAll(url, "URL")), more.remote as object);
-          assertEquals(await callRemote(client, remote, { variables, tool: "hi" }), "Hi!");
+          const written = await readEntry(path, key);
+          assertEquals(written.name, "My-Server");
+          assertEquals(JSON.parse(JSON.stringify(written.fields).replaceAll(url, "URL")), remote);
+          assertEquals(await callRemote(client, written, { variables, tool: "hi" }), "Hi!");
           assertEquals([...sent], ["Bearer value"]);
         });
       },
@@ -373,19 +345,21 @@ for (const { name: runtime, program } of runtimes) {
       const broken = 'throw new Error("no luck\\x1b[2J");';
       await withFiles({ "s.ts": broken }, async (cwd) => {
         const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
-        const tried = await run([...program, "install", ...words], { cwd });
-        assertEquals(tried.code, 2);
-        assertStringIncludes(tried.stderr, sentence("s.ts"));
-        assertStringIncludes(tried.stderr, "no luck\\u{1b}[2J");
-        assertStringIncludes(tried.stderr, sentence("--no-check"));
+        await assertRefused(
+          run([...program, "install", ...words], { cwd }),
+          sentence("s.ts"),
+          "no luck\\u{1b}[2J",
+          sentence("--no-check"),
+        );
         assertEquals(listNames(cwd), ["s.ts"]);
         assertEquals((await install(cwd, ...words)).code, 0);
         assertEquals(listNames(cwd), ["c.json", "s.ts"]);
-        const { code, stderr } = await run([...program, "install", "http://127.0.0.1:1/mcp", ...words.slice(1, -1)], {
-          cwd,
-        });
-        assertEquals(code, 2);
-        assertStringIncludes(stderr, sentence("http://127.0.0.1:1/mcp"));
+        await assertRefused(
+          run([...program, "install", "http://127.0.0.1:1/mcp", ...words.slice(1, -1)], {
+            cwd,
+          }),
+          sentence("http://127.0.0.1:1/mcp"),
+        );
       });
     },
   );
@@ -418,10 +392,9 @@ for (const { name: runtime, program } of runtimes) {
         [["--header"], ["https://me:s3cret@example.com/mcp", "--client", "cursor"]],
       ];
       for (const [names, words] of cases) {
-        const { code, stderr } = await install(cwd, ...words);
-        assertEquals(code, 2, words.join(" "));
-        assertStringIncludes(stderr, sentence(...names));
-        assertEquals(stderr.includes("s3cret"), false);
+        const refused = install(cwd, ...words);
+        await assertRefused(refused, sentence(...names));
+        assertEquals((await refused).stderr.includes("s3cret"), false);
       }
       assertEquals(listNames(cwd), ["s.ts"]);
       assertEquals(
@@ -452,9 +425,7 @@ testProcesses(
       assertEquals(code, 0, stderr);
       assertStringIncludes(stdout, '"--allow-net=[::1]:8080,api.example.com:443,api.example.com:80"');
       for (const target of ["jsr:@a/b", "npm:c", "jsr:@a/b@^1.0.0", "npm:@a/c@1", "jsr:@a/b@1.2/x"]) {
-        const { code, stderr } = await run([...words, target, ...dry, "--allow-none"], { cwd });
-        assertEquals(code, 2);
-        assertStringIncludes(stderr, sentence(target));
+        await assertRefused(run([...words, target, ...dry, "--allow-none"], { cwd }), sentence(target));
       }
       for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {
         assertEquals((await run([...words, target, ...dry, "--allow-none"], { cwd })).code, 0);
@@ -574,16 +545,9 @@ for (const { name, program } of runtimes) {
         const into = (...words: string[]) =>
           run([...program, "install", served.url, "--client", client, "--file", path, ...words], { cwd });
         for (const words of [[], ["--dry-run"], ["--name", "github"], ["--name", "GITHUB", "--no-check"]]) {
-          const { code, stderr } = await into(...words);
-          assertEquals(code, 2, stderr);
-          assertStringIncludes(
-            stderr,
-            sentence(path, "github", "--name", "--force"),
-          );
+          await assertRefused(into(...words), sentence(path, "github", "--name", "--force"));
         }
-        const nameless = await into("--force");
-        assertEquals(nameless.code, 2);
-        assertStringIncludes(nameless.stderr, sentence("--force", "--name"));
+        await assertRefused(into("--force"), sentence("--force", "--name"));
         assertEquals(await Deno.readTextFile(path), text);
 
         const beside = await into("--name", "other", "--no-check");

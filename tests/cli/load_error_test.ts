@@ -1,10 +1,12 @@
 // Errors in a file that cannot be loaded. The message comes first, then the stack lines in the user's files.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
 import { withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { runHere } from "./run_here.ts";
-import { root } from "../support/processes.ts";
+import { findImportRemedy } from "../../src/cli/own_imports.ts";
+import { root, withFolder } from "../support/folder.ts";
+import { load } from "../../src/cli/load.ts";
 
 const files = {
   "tool.ts": `import { createServer } from "@x/mcp";
@@ -156,4 +158,100 @@ Deno.test("an error in a package is not blamed on the file that imports the pack
       assertEquals(stderr.trim().split("\n").at(-1), sentence("packages"), stderr);
     });
   }
+});
+
+// An import of an entry point or of a name that the package does not have: the remedy names the right one, for the messages
+// of each runtime. npm_start_test.ts runs such files with the packed package.
+
+/** Messages of the runtimes about a missing name. */
+const names: readonly ((name: string, module: string) => string)[] = [
+  (name, module) => `The requested module '${module}' does not provide an export named '${name}'`,
+  (name, module) => `Export named '${name}' not found in module '${module}'.`,
+];
+
+Deno.test("the remedy for a missing name is the entry that exports it, or the most similar name", async () => {
+  for (const toMessage of names) {
+    const find = (name: string, module: string) => findImportRemedy(new SyntaxError(toMessage(name, module)));
+    for (const module of ["@x/mcp", "jsr:@x/mcp@^0.1.0", "npm:@x/mcp", `${root}mod.ts`]) {
+      assertEquals(await find("memoryStore", module), sentence("@x/mcp/stores"));
+    }
+    assertEquals(await find("creatServer", "@x/mcp"), sentence("createServer"));
+    assertEquals(await find("quotas", "jsr:@x/mcp@0.1.0/stores"), sentence("quota", "@x/mcp/layers"));
+    // A type must not lead to a function such as `connect`.
+    assertEquals(await find("Context", "@x/mcp"), sentence("type Context"));
+    assertEquals(await find("zzzzzzzz", "@x/mcp"), undefined);
+    for (const module of ["./local.ts", "@x/mcpx", "other", `${root}src/core/kit/json.ts`]) {
+      assertEquals(await find("memoryStore", module), undefined);
+    }
+  }
+  for (const message of [names[0]("default", "@x/mcp"), "Missing 'default' export in module '@x/mcp'."]) {
+    assertEquals(await findImportRemedy(new SyntaxError(message)), sentence("default"));
+  }
+});
+
+Deno.test("the remedy for a missing entry is the most similar entry, or the list of entries", async () => {
+  await withFolder({ "a.ts": `import { a } from '@x/mcp/auth';\nimport { b } from '@x/mcp/store';\n` }, async (cwd) => {
+    const toMessages = (entry: string) => [
+      `Package subpath './${entry}' is not defined by "exports" in /home/me/node_modules/@x/mcp/package.json imported from x`,
+      `[ERR_PACKAGE_PATH_NOT_EXPORTED] Package subpath './${entry}' is not defined by "exports" in 'C:\\me\\@x/mcp\\package.json'`,
+      `Unknown export './${entry}' for '@x/mcp@0.1.0'.\n  Package exports:\n * .`,
+      `Loading unprepared module: file:///home/me/@x/mcp/${entry}, imported from: file:///home/me/a.ts`,
+    ];
+    const find = (message: string) => findImportRemedy(new Error(message));
+    for (const message of [...toMessages("store"), `Cannot find package '@x/mcp' imported from ${cwd}/a.ts`]) {
+      assertEquals(await find(message), sentence("@x/mcp/stores"));
+    }
+    for (const message of toMessages("redis")) assertEquals(await find(message), sentence("@x/mcp/stores/redis"));
+    for (const message of toMessages("zzzzzzzz")) assertEquals(await find(message), sentence("@x/mcp/testing"));
+  });
+  await withFolder({ "a.ts": `import { a } from '@x/mcp/auth';\n` }, async (cwd) => {
+    assertEquals(
+      await findImportRemedy(new Error(`Cannot find package '@x/mcp' imported from ${cwd}/a.ts`)),
+      undefined,
+    );
+  });
+});
+
+// Servers made from the handlers in all files that match a pattern. `discover` loads the same files.
+
+const toTool = (name: string) =>
+  `import { tool } from "@x/mcp";\nexport const ${name} = tool({ name: "${name}", run: () => 1 });`;
+const handlerFiles = {
+  "b.ts": toTool("b"),
+  "a.ts": `${toTool("a")}\nexport default [a, a]; export const count = 1;`,
+  "_shared.ts": "export const x = 1;",
+  ".hidden.ts": toTool("hidden"),
+  "a_test.ts": "throw new Error();",
+  "types.d.ts": "",
+  "notes.md": "no code",
+  "sub folder/c%.ts": toTool("c"),
+  "node_modules/d.ts": toTool("d"),
+};
+
+Deno.test("a pattern serves the handlers of the matching files, and each handler is served once", async () => {
+  await withFolder(handlerFiles, async (folder) => {
+    for (const pattern of ["{a,b}.ts", "*.ts", "*", "{*,*/*}.ts", "{*,_*,.*}.ts", "**/*.ts"]) {
+      await using server = (await load(`${folder}/${pattern}`)).server;
+      const names = server.handlers.list().map(({ name }) => name);
+      assertEquals(names, pattern.includes("/") ? ["a", "b", "c"] : ["a", "b"], pattern);
+    }
+  });
+});
+
+Deno.test("a pattern without handlers is an error that names the pattern", async () => {
+  await withFolder(
+    { "x/none.ts": "export const one = 1;", "z/_a.ts": "" },
+    async (folder) => {
+      for (
+        const [pattern, name] of [
+          ["x/*.ts", "/x/none.ts"],
+          ["w/*.ts", "/w/*.ts"],
+          ["z/*.ts", "/z/*.ts: z/_a.ts"],
+          ["x/*.js", "/x/*.js"],
+        ]
+      ) {
+        await assertRejects(() => load(`${folder}/${pattern}`), Error, sentence(folder + name));
+      }
+    },
+  );
 });

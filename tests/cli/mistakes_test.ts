@@ -1,5 +1,5 @@
 // Usage errors: each command prints the cause and the remedy, and exits with the right code.
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { call } from "../../src/cli/call.ts";
 import { check } from "../../src/cli/check.ts";
@@ -19,10 +19,24 @@ import { waitForLine } from "./lines.ts";
 import { runHere } from "./run_here.ts";
 import { runtimes } from "./runtimes.ts";
 import { serve } from "./servers.ts";
-import { type Finished, start } from "../support/processes.ts";
+import { type Finished, root, start } from "../support/processes.ts";
+import { throwing } from "../support/throwing.ts";
+import { assertRefused } from "./refused.ts";
+import { readArgs } from "../../src/cli/args.ts";
+import { UsageError } from "../../src/cli/cli_error.ts";
+import { toFlags } from "../../src/cli/command.ts";
+import { openapi } from "../../src/cli/openapi.ts";
+import { pack } from "../../src/cli/pack.ts";
+import { token } from "../../src/cli/token.ts";
+import { explainConnectionError } from "../../src/cli/connection_errors.ts";
 
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
+
+/** Returns command lines of one word. */
+function each(...words: readonly string[]): readonly (readonly [words: readonly string[]])[] {
+  return words.map((word) => [[word]]);
+}
 
 // The test replaces URL with the URL of a running server. The expected exit code defaults to 2.
 const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
@@ -79,69 +93,25 @@ const inputs: Readonly<Record<string, readonly (readonly [words: readonly string
     [["s.ts", "--client", "cursor", "--allow-read", "a", "--allow-net"]],
   ],
   new: [
+    // Characters that a shell interprets.
+    ...[..."/;$\\,=+|&<>#%^!`{}["].map((sign) => [[`a${sign}b`]] as const),
     [[]],
-    [[""]],
+    ...each("", "a b", "1a", "-a", "--a", "a.ts", "../a", ".", "é", "s", LONG),
+    ...each(EVIL, "a\n", "a\t", "_a", "a@1", "x".repeat(65), "/abs", "~", "a*"),
+    ...each("a?", "'a'", "a:", "C:", "(a)", "日本", "-"),
     [["a", "b"]],
-    [["a b"]],
-    [["1a"]],
-    [["-a"]],
-    [["--a"]],
-    [["a.ts"]],
-    [["a/b"]],
-    [["../a"]],
-    [["."]],
-    [["é"]],
-    [["s"]],
-    [[LONG]],
-    [[EVIL]],
-    [["a\n"]],
-    [["a\t"]],
     [["a", "--force"]],
-    [["_a"]],
-    [["a@1"]],
-    [["x".repeat(65)]],
-    [["/abs"]],
-    [["~"]],
-    [["a*"]],
-    [["a?"]],
-    [["a;b"]],
-    [["a$b"]],
-    [["a\\b"]],
-    [["'a'"]],
-    [["a:"]],
-    [["C:"]],
-    [["a,b"]],
-    [["a=b"]],
-    [["a+b"]],
-    [["(a)"]],
-    [["a|b"]],
-    [["a&b"]],
-    [["a<b"]],
-    [["a>b"]],
-    [["a#b"]],
-    [["a%b"]],
-    [["a^b"]],
-    [["a!b"]],
-    [["a`b"]],
-    [["a{b"]],
-    [["a}b"]],
-    [["a[b"]],
-    [["日本"]],
-    [["-"]],
     [["a", "--http"]],
   ],
   check: [
     [["a.ts", "b.ts"]],
-    [["gone.ts"]],
-    [["gone.jsonc"]],
+    ...each("gone.ts", "gone.jsonc", "bad.json", "bad.jsonc", "throws.ts"),
+    ...each("empty.ts", "code.jsonc", "key.jsonc", "list.jsonc", "twice.ts"),
+    ...each("strange.ts", "syntax.ts", "imports.ts", "../gone.ts", "./bad.jsonc"),
+    ...each("s.ts/x.jsonc", "utf16.jsonc", "deep.jsonc", "env.jsonc"),
+    ...each("include.jsonc", "circle.jsonc", "module.jsonc", "outside.jsonc"),
+    ...each("prompt.jsonc", "empty.jsonc"),
     [[""]],
-    [["bad.json"]],
-    [["bad.jsonc"]],
-    [["throws.ts"]],
-    [["empty.ts"]],
-    [["code.jsonc"]],
-    [["key.jsonc"]],
-    [["list.jsonc"]],
     [["s.ts", "--max-tokens"]],
     [["s.ts", "--max-tokens", "x"]],
     [["s.ts", "--max-tokens", "-1"]],
@@ -153,10 +123,6 @@ const inputs: Readonly<Record<string, readonly (readonly [words: readonly string
     [["s.ts", "--max-tokens", "0"], 1],
     [["s.ts", "--strict"], 1],
     [["nameless.ts"], 1],
-    [["twice.ts"]],
-    [["strange.ts"]],
-    [["syntax.ts"]],
-    [["imports.ts"]],
     [[LONG]],
     [[EVIL]],
     [["s.ts", EVIL]],
@@ -168,62 +134,25 @@ const inputs: Readonly<Record<string, readonly (readonly [words: readonly string
     [["-s"]],
     [["s.ts", "--http"]],
     [["s.ts", "--help=1"]],
-    [["../gone.ts"]],
-    [["./bad.jsonc"]],
     [["s.ts/x"]],
-    [["s.ts/x.jsonc"]],
-    [["utf16.jsonc"]],
-    [["deep.jsonc"]],
-    [["env.jsonc"]],
-    [["include.jsonc"]],
-    [["circle.jsonc"]],
-    [["module.jsonc"]],
-    [["outside.jsonc"]],
-    [["prompt.jsonc"]],
-    [["empty.jsonc"]],
   ],
   doctor: [
     [[]],
     [[""]],
     [["s.ts"]],
-    [["localhost"]],
-    [["localhost:1"]],
-    [["localhost:1/mcp"]],
-    [["http://"]],
-    [["http:"]],
-    [["https://"]],
-    [["http://["]],
-    [["http://a:b:c/"]],
-    [["ftp://x/"]],
-    [["file:///x"]],
-    [["//x"]],
-    [["/mcp"]],
-    [["http//x"]],
-    [["http://x x/"]],
+    ...each("localhost", "localhost:1", "localhost:1/mcp", "http://", "http:"),
+    ...each("https://", "http://[", "http://a:b:c/", "ftp://x/", "file:///x"),
+    ...each("//x", "/mcp", "http//x", "http://x x/"),
     [["http://x/", "http://y/"]],
     [["http://x/", "--header"]],
     [["http://x/", "--header", "a"]],
     [["http://x/", "--header", "=b"]],
     [["http://x/", "--header", "a b=c"]],
     [["http://x/", "--header", "a=日本"]],
-    [["http://x/", "--origin", "x"]],
-    [["http://x/", "--origin", "http://x/"]],
-    [["http://x/", "--origin", "http://x/y"]],
-    [["http://x/", "--origin", ""]],
-    [["http://x/", "--origin", "null"]],
-    [["http://x/", "--timeout", "x"]],
-    [["http://x/", "--timeout", "0"]],
-    [["http://x/", "--timeout", "-1"]],
-    [["http://x/", "--timeout", "601"]],
-    [["http://x/", "--timeout", "1e3"]],
-    [["http://x/", "--timeout", ""]],
-    [["http://x/", "--timeout", "1..2"]],
-    [["http://x/", "--timeout", "."]],
-    [["http://x/", "--heartbeat", "x"]],
-    [["http://x/", "--heartbeat", "0"]],
+    ...["x", "http://x/", "http://x/y", "", "null"].map((value) => [["http://x/", "--origin", value]] as const),
+    ...["x", "0", "-1", "601", "1e3", "", "1..2", "."].map((value) => [["http://x/", "--timeout", value]] as const),
+    ...["x", "0", "NaN", "Infinity"].map((value) => [["http://x/", "--heartbeat", value]] as const),
     [["http://x/", "--heartbeat"]],
-    [["http://x/", "--heartbeat", "NaN"]],
-    [["http://x/", "--heartbeat", "Infinity"]],
     [["http://x/", "--jsn"]],
     [["http://x/", "--json=1"]],
     [["http://x/", "-v"]],
@@ -325,12 +254,7 @@ function createTarget() {
     run: () => "",
   });
   const fails = tool({ name: "fails", run: () => ({ content: [], isError: true }) });
-  const breaks = tool({
-    name: "breaks",
-    run() {
-      throw new Error("secret");
-    },
-  });
+  const breaks = tool({ name: "breaks", run: throwing(new Error("secret")) });
   const ask = tool({
     name: "ask",
     run: async (_, ctx) => {
@@ -382,11 +306,7 @@ Deno.test("errors for unknown names and options suggest the correct name", async
     [["check", "http://127.0.0.1:1/mcp"], sentence("call", "inspect", "doctor")],
   ];
   await withFiles(files, async (cwd) => {
-    for (const [words, message] of expected) {
-      const { code, stderr } = await runHere(words, { cwd });
-      assertEquals(code, 2, stderr);
-      assertStringIncludes(stderr, message);
-    }
+    for (const [words, message] of expected) await assertRefused(runHere(words, { cwd }), message);
     const twice = await runHere(["install", "throws.ts", "--client", "cursor", "--allow-none"], { cwd });
     assertEquals(twice.stderr.match(/^\S.* throws\.ts: /gm)?.length, 1, twice.stderr);
   });
@@ -402,19 +322,13 @@ Deno.test("serve refuses arguments after -- that no file can read", async () => 
   ];
   // The program serves `server.ts` if no target is named. The arguments must not reach this file by chance.
   await withFiles({ ...files, "server.ts": files["s.ts"] }, async (cwd) => {
-    for (const [words, message] of expected) {
-      const { code, stderr } = await runHere(words, { cwd });
-      assertEquals(code, 2, stderr);
-      assertStringIncludes(stderr, message);
-    }
+    for (const [words, message] of expected) await assertRefused(runHere(words, { cwd }), message);
   });
 });
 
 Deno.test("an unexpected server error is printed with its id, and the exit code is 1", async () => {
   const ids: string[] = [];
-  const fail = () => {
-    throw new Error("secret");
-  };
+  const fail = throwing(new Error("secret"));
   const handlers = [tool({ name: "breaks", run: fail }), prompt({ name: "breaks", run: fail })];
   const options = { name: "s", version: "1.0.0", handlers };
   const target = createServer({ ...options, observer: { fault: ({ id }) => ids.push(id) } });
@@ -468,3 +382,114 @@ Deno.test("schema bounds that equal the safe integers are not printed", () => {
   assertEquals(describeType({ type: "integer", minimum: 0, maximum }, {}), "integer from 0");
   assertEquals(describeType({ type: "integer", minimum, maximum: 9 }, {}), "integer to 9");
 });
+
+// Errors for unknown options in served files, and for operands that a command does not take.
+
+const file = `import { createServer, tool } from "@x/mcp";
+const add = tool({ name: "add", description: "Adds", requiredScopes: ["a"], run: () => 3 });
+export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });`;
+
+Deno.test("check and serve refuse a file with an unknown option, and name the line of the option", async () => {
+  await withFiles({ "server.js": file }, async (cwd) => {
+    for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {
+      const { code, stderr } = await runHere(words, { cwd });
+      assert(code > 0, stderr);
+      assertStringIncludes(stderr, sentence('"add"', "requiredScopes", "scopes?"));
+      assertMatch(stderr, /server\.js:2/);
+    }
+  });
+});
+
+const completions = createCompletions(() => Promise.resolve([]));
+
+for (const command of [check, completions, doctor, install, create, openapi, pack, token]) {
+  Deno.test(`${command.name} refuses a second operand, and names both operands`, async () => {
+    const [first, second] = ["https://one.example/a", "https://one.example/b"];
+    const args = await readArgs([first, second], toFlags(command.options));
+    const { message } = await assertRejects(async () => await command.run(args), UsageError);
+    assertEquals(message, sentence(`${first} and ${second}`));
+  });
+}
+
+Deno.test("doctor --store refuses a second operand, and names both operands", async () => {
+  const args = await readArgs(["--store", "a.ts", "b.ts"], toFlags(doctor.options));
+  const { message } = await assertRejects(async () => await doctor.run(args), UsageError);
+  assertEquals(message, sentence("a.ts and b.ts"));
+});
+
+// A server file whose key is not set loads. Commands that serve it name the key.
+
+const source = `import { createServer, tool } from "@x/mcp";
+import { apiKey } from "${root}src/auth/auth.ts";
+const unset: Record<string, string | undefined> = {};
+const auth = apiKey({ keys: { ada: unset.ADA_KEY } });
+const hello = tool({ name: "hello", description: "Greets", run: () => "Hello!" });
+export default createServer({ name: "me", version: "1.0.0", auth, handlers: [hello] });`;
+
+Deno.test("commands that serve name a key that is not set", async () => {
+  await withFiles({ "server.ts": source }, async (cwd) => {
+    for (const words of ["check server.ts", "server.ts --http --port 0", "server.ts --stdio"]) {
+      await assertRefused(runHere(words.split(" "), { cwd }), sentence('"ada"', "environment variable"));
+    }
+  });
+});
+
+// The messages for failed connections are the same on every runtime.
+
+const deno = (text: string, url = "x") =>
+  new TypeError("fetch failed", { cause: new Error(`error sending request for url (${url}): client error (${text}`) });
+const bun = (code: string, text: string) => Object.assign(new TypeError(text), { code });
+const HINT = ". For more information, pass `verbose: true` in the second argument to fetch()";
+
+/** The state that is reported for a URL, with the errors that Deno 2.9 and Bun 1.4 throw. */
+const errors: readonly (readonly [url: string, title: string, state: string, errors: readonly Error[]])[] = [
+  ["http://x.test:80/", "the host name x.test has no address", sentence("x.test"), [
+    deno("Connect): dns error: failed to lookup address information: Name or service not known"),
+    bun("ENOTFOUND", "getaddrinfo ENOTFOUND x.test"),
+  ]],
+  ["http://127.0.0.1:9/", "nothing listens at 127.0.0.1:9", sentence("127.0.0.1:9"), [
+    deno("Connect): tcp connect error: Connection refused (os error 111)"),
+    bun("ECONNREFUSED", "ECONNREFUSED: Unable to connect. Is the computer able to access the url?"),
+  ]],
+  ["http://x.test/", "x.test closed the connection or sent something other than HTTP", sentence("x.test"), [
+    deno("SendRequest): connection closed before message completed"),
+    deno("SendRequest): received unexpected message from connection"),
+    new TypeError("fetch failed", {
+      cause: new Error(
+        "error sending request from 127.0.0.1:5 for http://x.test/ (127.0.0.1:80): client error (SendRequest): invalid " +
+          "HTTP version parsed",
+      ),
+    }),
+    bun("ECONNRESET", `ECONNRESET: The socket connection was closed unexpectedly${HINT}`),
+    bun("Malformed_HTTP_Response", `Malformed_HTTP_Response fetching "http://x.test/"${HINT}`),
+  ]],
+  ["https://x.test/", "x.test does not speak TLS", sentence("x.test"), [
+    deno("Connect): received corrupt message of type InvalidContentType"),
+    bun("EPROTO", "EPROTO: The TLS handshake failed. Does the server speak TLS on this port?"),
+  ]],
+  [
+    "https://x.test/",
+    "the certificate is not trusted: invalid peer certificate: UnknownIssuer",
+    sentence("UnknownIssuer"),
+    [
+      deno("Connect): invalid peer certificate: UnknownIssuer"),
+    ],
+  ],
+  [
+    "https://x.test/",
+    "the certificate is not trusted: self signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)",
+    sentence("DEPTH_ZERO_SELF_SIGNED_CERT"),
+    [
+      bun("DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate"),
+    ],
+  ],
+  ["http://x.test:1/", "this runtime sends no requests to port 1", sentence(1), [
+    new TypeError("Fetch failed: Requests to port 1 are blocked"),
+  ]],
+];
+
+for (const [url, title, expected, each] of errors) {
+  Deno.test(`a failed connection to ${url} is explained as: ${title}`, () => {
+    for (const error of each) assertEquals(explainConnectionError(error, url).state, expected);
+  });
+}

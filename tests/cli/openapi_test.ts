@@ -10,6 +10,7 @@ import { withApi } from "../ready/api.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
 import { inTerminal } from "./servers.ts";
+import { assertRefused } from "./refused.ts";
 
 const pets = `openapi: 3.0.3
 info: { title: Pets, version: 1.0.0 }
@@ -242,11 +243,7 @@ Deno.test("openapi rejects options with which no server could work", async () =>
         [["pets.yaml", "--write", "mcp.jsonc", ...url], "mcp.jsonc:1"],
         [["pets.yaml", "--write", "large.jsonc", ...url], "large.jsonc", "bytes"],
       ] as const
-    ) {
-      const { code, stdout, stderr } = await openapi(cwd, ...words);
-      assertEquals([code, stdout], [2, ""], stderr);
-      assertStringIncludes(stderr, sentence(...names));
-    }
+    ) await assertRefused(openapi(cwd, ...words), sentence(...names));
     assertEquals(listNames(cwd), Object.keys(files).sort());
     assertEquals(await readFile(`${cwd}/large.jsonc`, "utf8") === large, true);
   });

@@ -8,7 +8,7 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
 import { StdioClientTransport as V1Stdio } from "@modelcontextprotocol/sdk/client/stdio.js";
 // @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
 import { StreamableHTTPClientTransport as V1Http } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { isNotDeno } from "../support/command_line.ts";
+import { testProcesses } from "../support/command_line.ts";
 import { root, start } from "../support/processes.ts";
 
 const programs = [
@@ -89,23 +89,19 @@ const targets = [
 
 for (const { runtime, command, args } of programs) {
   for (const { target, use } of targets) {
-    Deno.test({
-      name: `${runtime}: both versions of the official client can use ${target}`,
-      ignore: isNotDeno,
-      async fn() {
-        await using server = await start([command, ...args, target, "--http", "--port", "0"]);
-        const [, url] = await server.waitFor(/ at (http:\S+)\n/);
-        for (const where of [{ url }, {}]) {
-          for (const { connect } of clients) {
-            const client = await connect({ command, args: [...args, root + target], ...where });
-            try {
-              await use(client);
-            } finally {
-              await client.close();
-            }
+    testProcesses(`${runtime}: both versions of the official client can use ${target}`, async () => {
+      await using server = await start([command, ...args, target, "--http", "--port", "0"]);
+      const [, url] = await server.waitFor(/ at (http:\S+)\n/);
+      for (const where of [{ url }, {}]) {
+        for (const { connect } of clients) {
+          const client = await connect({ command, args: [...args, root + target], ...where });
+          try {
+            await use(client);
+          } finally {
+            await client.close();
           }
         }
-      },
+      }
     });
   }
 }

@@ -31,9 +31,8 @@ for (const { name, program } of runtimes) {
 
     testProcesses(`${name}: a promise that no code awaits does not end serve --stdio, in ${version}`, async () => {
       const [command, ...args] = program;
-      const client = await connect({ command, args: [...args, file, "--stdio"] }, { revisions: [version] });
+      await using client = await connect({ command, args: [...args, file, "--stdio"] }, { revisions: [version] });
       await callForgetful(client);
-      await client.close();
     });
   }
 

@@ -1,5 +1,5 @@
 // `serve FOLDER --skills` serves the skills in a folder, and no other files.
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
@@ -7,6 +7,7 @@ import { sentence } from "../support/messages.ts";
 import { start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
+import { assertRefused } from "./refused.ts";
 
 const files = {
   "skills/notes-style/SKILL.md": "---\nname: notes-style\ndescription: Writes notes.\n---\n\n# Notes\n",
@@ -27,11 +28,7 @@ Deno.test("serve --skills refuses a path that is not a folder with skills", asyn
         [["serve", "empty", "--skills"], sentence("empty", "SKILL.md")],
         [["serve", "skills", "--skills", "--watch"], sentence("--watch")],
       ] as const
-    ) {
-      const { code, stderr } = await runHere(words, { cwd });
-      assertEquals(code, 2);
-      assertStringIncludes(stderr, message);
-    }
+    ) await assertRefused(runHere(words, { cwd }), message);
   });
 });
 

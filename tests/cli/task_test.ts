@@ -7,6 +7,7 @@ import { gate } from "../support/behaviour.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { run, type Running, start } from "../support/processes.ts";
+import { throwing } from "../support/throwing.ts";
 import { runtimes } from "./runtimes.ts";
 import { runHere } from "./run_here.ts";
 import { inTerminal, serve } from "./servers.ts";
@@ -42,16 +43,12 @@ function createOffice(onEvent: (event: string) => void = () => {}) {
   const fail = tool({
     name: "fail",
     use,
-    run: () => {
-      throw new McpError(-31001, "No paper");
-    },
+    run: throwing(new McpError(-31001, "No paper")),
   });
   const break_ = tool({
     name: "break",
     use,
-    run: () => {
-      throw new ToolError("It broke");
-    },
+    run: throwing(new ToolError("It broke")),
   });
   const quick = tool({ name: "quick", run: () => "quick" });
   const observer = { call: ({ method }: { readonly method: string }) => onEvent(method) };

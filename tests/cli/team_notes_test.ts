@@ -126,7 +126,7 @@ for (const era of ["modern", "legacy"] as const) {
       },
     });
     const faults: unknown[] = [];
-    const own = createServer({
+    await using own = createServer({
       name: "notes",
       version: "1.0.0",
       auth: apiKey({ keys: { ada: { key: keys.ada, user: `ada-${era}` } } }),
@@ -134,7 +134,7 @@ for (const era of ["modern", "legacy"] as const) {
       observer: { fault: (e) => faults.push(e) },
     });
     const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
-    const client = await connectTest(own, {
+    await using client = await connectTest(own, {
       era,
       headers: toHeaders("ada"),
       onElicit: async () => (ask(), era === "modern" ? { action: "decline" } : await new Promise(() => {})),
@@ -169,8 +169,6 @@ for (const era of ["modern", "legacy"] as const) {
     const wanted = era === "modern" ? ["asks", "last", "next"] : ["last", "next"];
     assertEquals(uris, wanted.map((title) => `note://ada-${era}/${title}`));
     assertEquals(faults.length, 1);
-    await client.close();
-    await own.close();
   });
 }
 

@@ -96,12 +96,11 @@ Deno.test("an invalid token is refused before a request is sent, and the error d
 
 Deno.test("connect throws if the auth option would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
-  const server = createServer({ name: "s", version: "1" });
+  await using server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connect(server, { auth }), TypeError, sentence("auth", "URL"));
   await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, sentence("auth", "URL"));
   const headers = { Authorization: "Bearer x" };
   await assertRejects(() => connect(url, { auth, headers }), TypeError, sentence("auth", "headers", "Authorization"));
-  await server.close();
 });
 
 Deno.test("a request with a bound token contains a proof, and the next proof contains the server's nonce", async () => {

@@ -7,6 +7,7 @@ import { bridgeLines } from "../../src/client/bridge_lines.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import type { Message } from "./fakes.ts";
 
 const url = "http://127.0.0.1:1/mcp";
 const _meta = {
@@ -77,7 +78,16 @@ const stream = (...messages: readonly unknown[]) =>
   new Response(messages.map((message) => `data: ${JSON.stringify(message)}\n\n`).join(""), {
     headers: { "content-type": "text/event-stream" },
   });
-const json = (message: unknown, headers = {}) => Response.json(message, { headers });
+const json = (message: unknown) => Response.json(message);
+
+/** Handles requests with a function that returns a response, or the result of the request. */
+function answer(toResult: (message: Message) => unknown): Handle {
+  return async (request) => {
+    const message = await request.json();
+    const result = await toResult(message);
+    return result instanceof Response ? result : json({ jsonrpc: "2.0", id: message.id, result });
+  };
+}
 
 Deno.test("bridge: responses that match no request of the client are dropped", async () => {
   const foreign = { jsonrpc: "2.0", id: 99, result: { stolen: true } };
@@ -111,7 +121,7 @@ Deno.test("bridge: a tool with arguments in headers can be called before the too
   const region = z.string().meta({ "x-mcp-header": "Region" });
   const pages = Array.from({ length: 600 }, (_, at) => tool({ name: `t${at}`, run: () => "" }));
   const look = tool({ name: "zz_look", input: { region }, run: ({ region }) => region });
-  const server = createServer({ name: "s", version: "1", handlers: [...pages, look] });
+  await using server = createServer({ name: "s", version: "1", handlers: [...pages, look] });
   const methods: (string | null)[] = [];
   await using bridged = new LineClient((request) => {
     methods.push(request.headers.get("mcp-method"));
@@ -127,7 +137,6 @@ Deno.test("bridge: a tool with arguments in headers can be called before the too
   }
   const lists = ["tools/list", "tools/list", "tools/list"];
   assertEquals(methods, ["tools/call", ...lists, "tools/call", "tools/call"]);
-  await server.close();
 });
 
 Deno.test("bridge: a refusal because of headers is forwarded if the list of tools never ends", async () => {
@@ -182,7 +191,7 @@ Deno.test("bridge: the bridge stops reading a stream while the client does not r
 Deno.test("bridge: while waiting for the client to read, the bridge ends if the client closes its end or the signal aborts", async () => {
   for (const how of ["broken", "signal"]) {
     const methods: string[] = [];
-    const server = createServer({ name: "s", version: "1", handlers: [tool({ name: "a", run: () => "" })] });
+    await using server = createServer({ name: "s", version: "1", handlers: [tool({ name: "a", run: () => "" })] });
     const bridged = new LineClient((request) => {
       methods.push(request.method);
       return server.fetch(request);
@@ -194,7 +203,6 @@ Deno.test("bridge: while waiting for the client to read, the bridge ends if the 
     if (how === "signal") bridged.stop();
     await bridged.ended;
     assert(methods.includes("DELETE"), "the session is ended");
-    await server.close();
   }
 });
 
@@ -272,11 +280,10 @@ Deno.test("bridge: an unknown method does not end the session", async () => {
 
 Deno.test("bridge: two requests with the same id both get a response", async () => {
   const gate = Promise.withResolvers<void>();
-  await using bridged = new LineClient(async (request) => {
-    const { id, method } = await request.json();
+  await using bridged = new LineClient(answer(async ({ method }) => {
     if (method === "slow") await gate.promise;
-    return json({ jsonrpc: "2.0", id, result: { method } });
-  });
+    return { method };
+  }));
   await bridged.write({ id: 1, method: "slow", params: { _meta } }, { id: 1, method: "fast", params: { _meta } });
   await bridged.find(({ result }) => JSON.stringify(result).includes("fast"));
   // The slow request can still be cancelled.
@@ -288,7 +295,7 @@ Deno.test("bridge: two requests with the same id both get a response", async () 
 
 Deno.test("bridge: a server with revision 2024-11-05 is used over HTTP+SSE, and a lost event stream is reopened", async () => {
   const hello = tool({ name: "hello", run: () => "Hello!" });
-  const server = createServer({ name: "s", version: "1", hosts: ["127.0.0.1"], handlers: [hello] });
+  await using server = createServer({ name: "s", version: "1", hosts: ["127.0.0.1"], handlers: [hello] });
   const old = httpSse(server, { path: "/mcp", messages: "/messages" });
   let cut: (() => void) | undefined;
   await using bridged = new LineClient(async (request) => {
@@ -310,7 +317,6 @@ Deno.test("bridge: a server with revision 2024-11-05 is used over HTTP+SSE, and 
     const id = 10 + bridged.received.length;
     return JSON.stringify(await bridged.request(id, "tools/call", { name: "hello" })).includes("Hello!");
   }, "the session is renewed");
-  await server.close();
 });
 
 Deno.test("bridge: a server cannot ask a session's client without end", async () => {
@@ -338,22 +344,17 @@ Deno.test("bridge: the questions of all rounds of a call and of all states of a 
   const inputRequests = (count: number, start = 0) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`q${start + at}`, { method: "roots/list" }]));
   let round = 0;
-  await using bridged = new LineClient(async (request) => {
-    const { id, method, params } = await request.json();
+  await using bridged = new LineClient(answer(({ method, params }) => {
     if (method === "tools/call") {
       const state = params.name === "stateless" ? undefined : `${round++}`;
       const asked = { resultType: "input_required", inputRequests: inputRequests(10), requestState: state };
-      return json({ jsonrpc: "2.0", id, result: asked });
+      return asked;
     }
     const open = params.taskId === "many"
       ? inputRequests(40)
       : inputRequests(10, params.taskId === "same" ? 0 : 10 * round++);
-    return json({
-      jsonrpc: "2.0",
-      id,
-      result: { taskId: params.taskId, status: "input_required", inputRequests: open },
-    });
-  });
+    return { taskId: params.taskId, status: "input_required", inputRequests: open };
+  }));
   let id = 0;
   for (const name of ["ask", "stateless", "ask"]) {
     let params: Json = {};
@@ -377,18 +378,15 @@ Deno.test("bridge: the questions of all rounds of a call and of all states of a 
 Deno.test("bridge: questions whose id or state a client may read differently are not forwarded", async () => {
   const inputRequests = { q: { method: "roots/list" } };
   const states: Readonly<Record<string, unknown>> = { surrogate: "\ud800", number: 5, null: null, list: ["a"] };
-  await using bridged = new LineClient(async (request) => {
-    const { id, params } = await request.json();
+  await using bridged = new LineClient(answer(({ id, params }) => {
     const requestState = states[params.name];
-    if (params.name in states) {
-      return json({ jsonrpc: "2.0", id, result: { resultType: "input_required", inputRequests, requestState } });
-    }
+    if (params.name in states) return { resultType: "input_required", inputRequests, requestState };
     const odd = ["null", "1.5", "9007199254740993"].map((odd) =>
       `data: {"jsonrpc":"2.0","id":${odd},"method":"sampling/createMessage","params":{}}\n\n`
     );
     const done = `data: ${JSON.stringify({ jsonrpc: "2.0", id, result: { resultType: "complete", content: [] } })}\n\n`;
     return new Response([...odd, done].join(""), { headers: { "content-type": "text/event-stream" } });
-  });
+  }));
   let id = 0;
   for (const name of Object.keys(states)) {
     const { error } = await bridged.request(++id, "tools/call", { name, arguments: {}, _meta });
@@ -400,15 +398,13 @@ Deno.test("bridge: questions whose id or state a client may read differently are
 
 Deno.test("bridge: all calls that continue with a state of no earlier result share the questions of one call, until the client begins a call", async () => {
   let round = 0;
-  await using bridged = new LineClient(async (request) => {
-    const { id, params } = await request.json();
-    if (params.name === "plain") return json({ jsonrpc: "2.0", id, result: { content: [] } });
+  await using bridged = new LineClient(answer(({ params }) => {
+    if (params.name === "plain") return { content: [] };
     const inputRequests = Object.fromEntries(
       Array.from({ length: 10 }, (_, at) => [`q${at}`, { method: "roots/list" }]),
     );
-    const result = { resultType: "input_required", inputRequests, requestState: `state ${round++}` };
-    return json({ jsonrpc: "2.0", id, result });
-  });
+    return { resultType: "input_required", inputRequests, requestState: `state ${round++}` };
+  }));
   let id = 0;
   const call = (params: Json) => bridged.request(++id, "tools/call", { arguments: {}, _meta, ...params });
   const failed: unknown[] = [];
@@ -441,16 +437,14 @@ Deno.test("bridge: all calls that continue with a state of no earlier result sha
 Deno.test("bridge: the questions of a task are limited over its notifications and its results", async () => {
   const open = (start: number, count = 10) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`q${start + at}`, { method: "roots/list" }]));
-  await using bridged = new LineClient(async (request) => {
-    const { id, method, params } = await request.json();
+  await using bridged = new LineClient(answer(({ id, method, params }) => {
     const notify = (taskId: string, inputRequests: Json) => ({
       jsonrpc: "2.0",
       method: "notifications/tasks",
       params: { taskId, status: "input_required", inputRequests },
     });
     if (method !== "subscriptions/listen") {
-      const result = { taskId: params.taskId, status: "input_required", inputRequests: open(30) };
-      return json({ jsonrpc: "2.0", id, result });
+      return { taskId: params.taskId, status: "input_required", inputRequests: open(30) };
     }
     const states = [notify("a", open(0)), notify("a", open(0)), notify("a", open(10)), notify("a", open(20))];
     const late = [notify("a", open(30)), notify("b", open(0, 33)), {
@@ -458,7 +452,7 @@ Deno.test("bridge: the questions of a task are limited over its notifications an
       method: "notifications/other",
     }];
     return stream(...states, ...late, { jsonrpc: "2.0", id, result: {} });
-  });
+  }));
   await bridged.request(1, "subscriptions/listen", { notifications: { taskIds: ["a", "b"] }, _meta });
   const passed = bridged.received.filter(({ method }) => method === "notifications/tasks");
   assertEquals(passed.map(({ params }) => Object.keys(Object(params).inputRequests)[0]), ["q0", "q0", "q10", "q20"]);
@@ -481,8 +475,7 @@ const notifyTask = (taskId: unknown, inputRequests: Json) => ({
 
 for (const inputRequests of [[{ method: "roots/list" }], "roots/list", 1]) {
   Deno.test(`bridge: requests that cannot be counted are not forwarded: ${JSON.stringify(inputRequests)}`, async () => {
-    await using bridged = new LineClient(async (request) => {
-      const { id, method, params } = await request.json();
+    await using bridged = new LineClient(answer(({ id, method, params }) => {
       const notified = { jsonrpc: "2.0", method: "notifications/tasks", params: { taskId: "a", inputRequests } };
       if (method === "subscriptions/listen") return stream(notified, { jsonrpc: "2.0", id, result: {} });
       const task = { taskId: params.taskId ?? "new", status: "input_required", inputRequests };
@@ -490,8 +483,8 @@ for (const inputRequests of [[{ method: "roots/list" }], "roots/list", 1]) {
         ask: { resultType: "input_required", inputRequests },
         start: { ...task, resultType: "task" },
       };
-      return json({ jsonrpc: "2.0", id, result: results[params.name] ?? task });
-    });
+      return results[params.name] ?? task;
+    }));
     let last = 1;
     await bridged.request(last, "subscriptions/listen", { notifications: { taskIds: ["a"] }, _meta });
     assertEquals(bridged.warnings, [sentence("notifications/tasks", "inputRequests")]);
@@ -511,14 +504,13 @@ for (const inputRequests of [[{ method: "roots/list" }], "roots/list", 1]) {
 
 for (const taskId of [5, null, ["a"], { id: "a" }]) {
   Deno.test(`bridge: questions of a task with the id ${JSON.stringify(taskId)} are not forwarded`, async () => {
-    await using bridged = new LineClient(async (request) => {
-      const { id, method, params } = await request.json();
+    await using bridged = new LineClient(answer(({ id, method, params }) => {
       const asking = notifyTask(taskId, ask("q", 1));
       if (method === "subscriptions/listen") return stream(asking, { jsonrpc: "2.0", id, result: {} });
       const task = { status: "input_required", inputRequests: ask("q", 1) };
-      if (method === "tools/call") return json({ jsonrpc: "2.0", id, result: { resultType: "task", taskId } });
-      return json({ jsonrpc: "2.0", id, result: { ...task, taskId: params.taskId === "a" ? taskId : "a" } });
-    });
+      if (method === "tools/call") return { resultType: "task", taskId };
+      return { ...task, taskId: params.taskId === "a" ? taskId : "a" };
+    }));
     let last = 1;
     // The bridge knows a task whose id is the text of the other id.
     await bridged.request(last, "subscriptions/listen", { notifications: { taskIds: [`${taskId}`] }, _meta });
@@ -540,12 +532,10 @@ for (const taskId of [5, null, ["a"], { id: "a" }]) {
 Deno.test("bridge: the questions of a task are limited if each state has another task id", async () => {
   for (const resultType of ["complete", "task", "input_required"]) {
     let polls = 0;
-    await using bridged = new LineClient(async (request) => {
-      const { id } = await request.json();
+    await using bridged = new LineClient(answer(() => {
       const inputRequests = ask("q", ...many(10, 10 * polls++));
-      const result = { resultType, taskId: `t${polls}`, status: "input_required", inputRequests };
-      return json({ jsonrpc: "2.0", id, result });
-    });
+      return { resultType, taskId: `t${polls}`, status: "input_required", inputRequests };
+    }));
     let error: unknown;
     for (let taskId = "t0"; !error && polls < 9; taskId = `t${polls}`) {
       ({ error } = await bridged.request(polls, "tasks/get", { taskId, _meta }));
@@ -556,13 +546,12 @@ Deno.test("bridge: the questions of a task are limited if each state has another
 
 Deno.test("bridge: notifications about tasks that the client does not know are not counted, and bring no questions", async () => {
   let round = 0;
-  await using bridged = new LineClient(async (request) => {
-    const { id } = await request.json();
+  await using bridged = new LineClient(answer(({ id }) => {
     const forged = many(300).map((at) => notifyTask(`forged ${round} ${at}`, {}));
     const asking = [notifyTask(`forged ${round}`, ask("q", 1)), notifyTask(undefined, ask("q", 1))];
     const result = { resultType: "input_required", inputRequests: ask("q", ...many(10)), requestState: `${++round}` };
     return stream(...forged, ...asking, { jsonrpc: "2.0", id, result });
-  });
+  }));
   let params: Json = {};
   for (let rounds = 0; rounds < 4; rounds++) {
     const { result, error } = await bridged.request(rounds, "tools/call", {
@@ -583,10 +572,9 @@ Deno.test("bridge: notifications about tasks that the client does not know are n
 
 Deno.test("bridge: the questions of the rounds of a call count for the task that the call becomes", async () => {
   for (const [first, last] of [[11, true], [12, false]] as const) {
-    await using bridged = new LineClient(async (request) => {
-      const { id, method, params } = await request.json();
+    await using bridged = new LineClient(answer(({ method, params }) => {
       const task = { taskId: "report", status: "input_required" };
-      const result = method === "tasks/get"
+      return method === "tasks/get"
         ? { ...task, inputRequests: ask("later", 1) }
         : params.requestState === undefined
         ? { resultType: "input_required", inputRequests: ask("round", ...many(20)), requestState: "s" }
@@ -594,8 +582,7 @@ Deno.test("bridge: the questions of the rounds of a call count for the task that
         // A round without questions.
         ? { resultType: "input_required", requestState: "t" }
         : { resultType: "task", ...task, inputRequests: ask("first", ...many(first)) };
-      return json({ jsonrpc: "2.0", id, result });
-    });
+    }));
     const call = { name: "report", arguments: {}, _meta };
     await bridged.request(1, "tools/call", call);
     await bridged.request(2, "tools/call", { ...call, requestState: "s", inputResponses: { round1: {} } });
@@ -610,15 +597,10 @@ Deno.test("bridge: the questions of the rounds of a call count for the task that
 });
 
 Deno.test("bridge: the first state of a task is counted", async () => {
-  await using bridged = new LineClient(async (request) => {
-    const { id } = await request.json();
+  await using bridged = new LineClient(answer(() => {
     const inputRequests = ask("q", ...many(33));
-    return json({
-      jsonrpc: "2.0",
-      id,
-      result: { resultType: "task", taskId: "a", status: "input_required", inputRequests },
-    });
-  });
+    return { resultType: "task", taskId: "a", status: "input_required", inputRequests };
+  }));
   const { error } = await bridged.request(1, "tools/call", { name: "a", arguments: {}, _meta });
   assertEquals(Object(error).message, sentence("tools/call", 32));
 });
@@ -634,15 +616,10 @@ Deno.test("bridge: a question of a task counts again if it is another question o
   };
   for (const [name, toState] of Object.entries(states)) {
     let polls = 0;
-    await using bridged = new LineClient(async (request) => {
-      const { id, method, params: { taskId } } = await request.json();
-      if (method === "tasks/update") return json({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
-      return json({
-        jsonrpc: "2.0",
-        id,
-        result: { taskId, status: "input_required", inputRequests: toState(polls++) },
-      });
-    });
+    await using bridged = new LineClient(answer(({ method, params: { taskId } }) => {
+      if (method === "tasks/update") return { resultType: "complete" };
+      return { taskId, status: "input_required", inputRequests: toState(polls++) };
+    }));
     let refused = 0;
     for (let id = 0; id < 80 && !refused; id++) {
       const { error } = await bridged.request(2 * id, "tasks/get", { taskId: "t", _meta });
@@ -657,8 +634,7 @@ Deno.test("bridge: a question of a task counts again if it is another question o
 Deno.test("bridge: other calls do not restart the count of a call or a subscribed task while its request runs", async () => {
   const gate = Promise.withResolvers<void>();
   let last: ReadableStreamDefaultController<Uint8Array> | undefined;
-  await using bridged = new LineClient(async (request) => {
-    const { id, method, params } = await request.json();
+  await using bridged = new LineClient(answer(async ({ id, method, params }) => {
     if (method === "subscriptions/listen") {
       const body = new ReadableStream<Uint8Array>({ start: (controller) => void (last = controller) });
       return new Response(body, { headers: { "content-type": "text/event-stream" } });
@@ -666,9 +642,8 @@ Deno.test("bridge: other calls do not restart the count of a call or a subscribe
     if (params.requestState === "slow") await gate.promise;
     const count = params.name === "slow" ? 20 : 1;
     const requestState = params.name === "slow" ? "slow" : `${id}`;
-    const result = { resultType: "input_required", inputRequests: ask("q", ...many(count)), requestState };
-    return json({ jsonrpc: "2.0", id, result });
-  });
+    return { resultType: "input_required", inputRequests: ask("q", ...many(count)), requestState };
+  }));
   const encoder = new TextEncoder();
   const notify = (...keys: readonly number[]) => {
     const message = JSON.stringify(notifyTask("watched", ask("q", ...keys)));

@@ -65,12 +65,11 @@ for (const [name, answer] of Object.entries(refusals)) {
 }
 
 Deno.test("a server that supports both eras is used in the modern era", async () => {
-  const server = createLibrary();
+  await using server = createLibrary();
   await using client = await connect("http://localhost/mcp", { fetch: (request) => server.fetch(request) });
   assertEquals(client.server.era, "modern");
   await using piped = await connect(server);
   assertEquals(piped.server.era, "modern");
-  await server.close();
 });
 
 Deno.test("if the server refuses a revision, the client uses a revision that the server lists", async () => {
@@ -134,7 +133,7 @@ for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]])
 }
 
 Deno.test("the era and revisions options restrict which revisions the client uses", async () => {
-  const both = createLibrary();
+  await using both = createLibrary();
   const fetch = (request: Request) => both.fetch(request);
   await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
   assertEquals(client.server.era, "legacy");
@@ -152,7 +151,6 @@ Deno.test("the era and revisions options restrict which revisions the client use
     TypeError,
     sentence("revisions", "modern"),
   );
-  await both.close();
 });
 
 const page = (text: string, status: number, type = "text/html; charset=utf-8") =>

@@ -28,6 +28,9 @@ import {
 import { createLibrary } from "./server.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { withTimersOn } from "../support/timers.ts";
+import { throwing } from "../support/throwing.ts";
+import { toSubscription } from "../../src/client/subscription.ts";
+import type { Notification } from "../../src/client/message.ts";
 
 /** Creates a modern server that responds to every method except `server/discover` with the result of `answer`. */
 function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
@@ -122,7 +125,7 @@ Deno.test("over HTTP, the client omits a tool with invalid header declarations f
 });
 
 Deno.test("before calling a tool that was not listed yet, the client loads its header declarations", async () => {
-  const server = createLibrary();
+  await using server = createLibrary();
   const host = startHttpServer(server.fetch);
   const client = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
@@ -132,7 +135,6 @@ Deno.test("before calling a tool that was not listed yet, the client loads its h
   assertEquals(textOf(await other.callTool("lend", { member: "Ada" })), "1");
   await other.close();
   await host.stop();
-  await server.close();
 });
 
 // Results that ask questions.
@@ -437,7 +439,6 @@ Deno.test("the client retries opening a GET stream after a failure", async () =>
   );
   status = 200;
   await client.subscribe({ toolsListChanged: true });
-  await client.close();
 });
 
 Deno.test("the client replaces an expired session by one new session, even if several requests detect the expiry", async () => {
@@ -468,7 +469,7 @@ Deno.test("the client replaces an expired session by one new session, even if se
 });
 
 Deno.test("a subscription continues in a new session after the server has ended the session", async () => {
-  const server = createLibrary();
+  await using server = createLibrary();
   const ids: string[] = [];
   const trace = toTrace({ response: ({ headers }) => void ids.push(headers.get("mcp-session-id") ?? "") });
   const fetch = (request: Request) => server.fetch(request);
@@ -481,8 +482,6 @@ Deno.test("a subscription continues in a new session after the server has ended 
   await until(() => count(trace.methods, "resources/subscribe") === 2, "a new subscription");
   await client.callTool("lend");
   assertEquals((await subscription[Symbol.asyncIterator]().next()).value.params.uri, "book://1");
-  await client.close();
-  await server.close();
 });
 
 Deno.test("the client answers questions outside of calls, unless the server cancels the question", async () => {
@@ -580,15 +579,13 @@ Deno.test("a call gets its result even if the server closes the stream before se
       return "back";
     },
   });
-  const server = createServer({ name: "s", version: "1", handlers: [away] });
+  await using server = createServer({ name: "s", version: "1", handlers: [away] });
   const host = startHttpServer(server.fetch);
   for (const era of ["legacy", "modern"] as const) {
-    const client = await connect(`${host.origin}/mcp`, { era });
+    await using client = await connect(`${host.origin}/mcp`, { era });
     assertEquals(textOf(await client.callTool("away")), "back");
-    await client.close();
   }
   await host.stop();
-  await server.close();
 });
 
 Deno.test("the client reopens a subscription after its stream broke", async () => {
@@ -689,7 +686,7 @@ Deno.test("subscribing fails if the server refuses to watch one of the resources
 
 Deno.test("the client unsubscribes from a resource when the last subscription to the resource ends", async () => {
   const server = legacy((heard) => heard.id ? ok(heard) : heard.http === "GET" ? stream([], "open") : undefined);
-  const client = await connect(url, { fetch: server.fetch, era: "legacy" });
+  await using client = await connect(url, { fetch: server.fetch, era: "legacy" });
   const [one, two] = [
     await client.subscribe({ resourceSubscriptions: ["a:1"] }),
     await client.subscribe({ resourceSubscriptions: ["a:1"] }),
@@ -699,7 +696,6 @@ Deno.test("the client unsubscribes from a resource when the last subscription to
   await two.close();
   assertEquals(count(methodsOf(server), "resources/unsubscribe"), 1);
   assertEquals(count(methodsOf(server), "GET"), 1);
-  await client.close();
 });
 
 Deno.test("a lost GET stream is resumed, or opened anew if the server refuses to resume the stream", async () => {
@@ -739,9 +735,7 @@ Deno.test("a callback that throws causes only a warning", async () => {
       throw new Error("first");
     },
   });
-  const onProgress = () => {
-    throw new Error("second");
-  };
+  const onProgress = throwing(new Error("second"));
   assertEquals(textOf(await client.callTool("t", {}, { onProgress })), "done");
   assertEquals(warnings, ["first", "second"]);
 });
@@ -848,12 +842,10 @@ Deno.test("the client sends an answer again if a busy server refused it, and sen
     name: "greet",
     run: async (_, ctx) => `Hello, ${(await ctx.elicit("who", { message: "Who?", schema: name })).content?.name}`,
   });
-  const server = createServer({ name: "greeter", version: "1.0.0", handlers: [greet] });
+  await using server = createServer({ name: "greeter", version: "1.0.0", handlers: [greet] });
   const refusals = [
     () => new Response("busy", { status: 503 }),
-    () => {
-      throw new TypeError("connection refused");
-    },
+    throwing(new TypeError("connection refused")),
     () => new Response("slow down", { status: 429 }),
   ];
   let sent = 0;
@@ -874,5 +866,34 @@ Deno.test("the client sends an answer again if a busy server refused it, and sen
   const before = sent;
   await client.listTools();
   assertEquals(sent, before);
-  await server.close();
+});
+
+// The buffer of a subscription for unread notifications.
+
+async function open() {
+  const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
+  let send: (notification: Notification) => void = () => {};
+  const subscription = await toSubscription(async (onChange) => {
+    send = onChange;
+    return await Promise.resolve({ granted: {}, ended, close: () => Promise.resolve() });
+  });
+  return { subscription, end: () => end(undefined), send: (n: number) => send({ method: "changed", params: { n } }) };
+}
+
+Deno.test("a subscription keeps at most the newest 1,000 unread notifications", async () => {
+  const { subscription, end, send } = await open();
+  for (let n = 0; n < 100_000; n++) send(n);
+  end();
+  const taken = await Array.fromAsync(subscription, ({ params }) => Object(params).n);
+  assertEquals([taken.length, taken[0], taken.at(-1)], [1000, 99_000, 99_999]);
+});
+
+Deno.test("all loops over a subscription end when the subscription ends", async () => {
+  const { subscription, end, send } = await open();
+  const loops = Array.from({ length: 4 }, () => Array.fromAsync(subscription, ({ params }) => Object(params).n));
+  await turn();
+  send(1);
+  await turn();
+  end();
+  assertEquals((await Promise.all(loops)).flat(), [1]);
 });

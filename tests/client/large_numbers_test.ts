@@ -51,14 +51,13 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`structured content keeps all digits, unless the tool has an output schema (${era}, ${isStream ? "stream" : "JSON"})`, async () => {
       const warnings: string[] = [];
       const { fetch } = serve(era, isStream);
-      const client = await connect(url, { fetch, onWarning: (warning) => void warnings.push(warning) });
+      await using client = await connect(url, { fetch, onWarning: (warning) => void warnings.push(warning) });
       await client.listTools();
       assertEquals((await client.callTool("free")).structuredContent, exact);
       assertEquals(warnings.splice(0), [sentence("free", "texts")]);
       const { structuredContent } = await client.callTool("typed");
       assertEquals(structuredContent, JSON.parse(content));
       assertEquals(warnings.splice(0), [sentence("typed", "rounded")]);
-      await client.close();
     });
   }
 }

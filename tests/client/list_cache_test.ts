@@ -234,12 +234,11 @@ Deno.test("the output schemas of kept tools stay known", async () => {
 
 Deno.test("a test client requests each list, and sees changes that the server did not announce", async () => {
   const handlers = [tool({ name: "b", run: () => "" })];
-  const server = createServer({ name: "s", version: "1.0.0", ttlMs: 60_000, cacheScope: "public", handlers });
+  await using server = createServer({ name: "s", version: "1.0.0", ttlMs: 60_000, cacheScope: "public", handlers });
   await using client = await connectTest(server);
   await using kept = await connect(server);
   for (const each of [client, kept]) assertEquals((await each.listTools()).length, 1);
   server.handlers.add(tool({ name: "a", run: () => "" }));
   assertEquals((await client.listTools()).length, 2);
   assertEquals((await kept.listTools()).length, 1);
-  await server.close();
 });

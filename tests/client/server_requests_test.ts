@@ -129,7 +129,7 @@ for (const era of ["modern", "legacy"] as const) {
         return "done";
       },
     });
-    const server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });
+    await using server = createServer({ name: "s", version: "1.0.0", handlers: [ask] });
     const warnings: string[] = [];
     const onElicit = () => ({ action: "accept" as const, content: { age: "old" } });
     await using client = await connect(server, { era, onElicit, onWarning: (warning) => warnings.push(warning) });
@@ -139,7 +139,6 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(warnings, [sentence("age: ", "onElicit")]);
     }
     assertEquals(answered, 0);
-    await server.close();
   });
 }
 

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { withTimersOn } from "../support/timers.ts";
+import { throwing } from "../support/throwing.ts";
 import { fakePipe } from "./fakes.ts";
 import { asking, completed, type Script, scriptTasks, working } from "./scripted_tasks.ts";
 
@@ -243,11 +244,9 @@ behaviour("the client retries failed polls, and the final error names the task",
 
 Deno.test("the client retries a poll after a lost connection or a bad gateway, but not after a refusal", async () => {
   const { handlers, clock, declared } = set({ get: () => completed() });
-  const server = createServer({ name: "t", version: "1", handlers });
+  await using server = createServer({ name: "t", version: "1", handlers });
   const failures: (() => Response)[] = [
-    () => {
-      throw new TypeError("connection refused");
-    },
+    throwing(new TypeError("connection refused")),
     () => new Response("Bad Gateway", { status: 502 }),
     () => new Response(`{"jsonrpc":"2.0","id"`, { headers: { "content-type": "application/json" } }),
   ];
@@ -267,7 +266,6 @@ Deno.test("the client retries a poll after a lost connection or a bad gateway, b
   await advanceUntil(clock, refused);
   const error = await assertRejects(() => refused, TaskError, "t1");
   assertEquals([(error.cause as McpError).status, polls], [401, failures.length]);
-  await server.close();
 });
 
 behaviour("if the client cannot answer a question, the call ends and the task is cancelled", async (connect) => {

@@ -45,48 +45,31 @@ async function forecast(answers: readonly Answer[], options: Parameters<typeof c
 
 const options = { sanitizeOps: false, sanitizeResources: false }; // Runtimes keep the connections of fetch open.
 
-Deno.test({
-  name: "requests to a busy API are retried with increasing delays",
-  ...options,
-  async fn() {
-    const { text, times } = await forecast([busy(503), busy(429), sunny]);
-    assertStringIncludes(text, "sunny");
-    assertEquals(times.length, 3);
-    assert(times[1] - times[0] >= 9 && times[2] - times[1] >= 19, `${times}`);
-  },
+Deno.test("requests to a busy API are retried with increasing delays", options, async () => {
+  const { text, times } = await forecast([busy(503), busy(429), sunny]);
+  assertStringIncludes(text, "sunny");
+  assertEquals(times.length, 3);
+  assert(times[1] - times[0] >= 9 && times[2] - times[1] >= 19, `${times}`);
 });
 
-Deno.test({
-  name: "the client waits for the time in Retry-After",
-  ...options,
-  async fn() {
-    const { text, times } = await forecast([busy(429, "1"), sunny]);
-    assertStringIncludes(text, "sunny");
-    assert(times[1] - times[0] >= 990, `${times}`);
-  },
+Deno.test("the client waits for the time in Retry-After", options, async () => {
+  const { text, times } = await forecast([busy(429, "1"), sunny]);
+  assertStringIncludes(text, "sunny");
+  assert(times[1] - times[0] >= 990, `${times}`);
 });
 
-Deno.test({
-  name: "if Retry-After is long, or if the API stays busy, the model gets an error",
-  ...options,
-  async fn() {
-    const long = await forecast([busy(429, "120")]);
-    assertEquals([long.text, long.isError], ["The weather service is busy; try again in 120 seconds", true]);
-    const ever = await forecast([]);
-    assertEquals([ever.times.length, ever.isError], [4, true]);
-    const missing = await forecast([busy(404)]);
-    assertEquals([missing.text, missing.isError], ["There is no city Bern", true]);
-  },
+Deno.test("if Retry-After is long, or if the API stays busy, the model gets an error", options, async () => {
+  const long = await forecast([busy(429, "120")]);
+  assertEquals([long.text, long.isError], ["The weather service is busy; try again in 120 seconds", true]);
+  const ever = await forecast([]);
+  assertEquals([ever.times.length, ever.isError], [4, true]);
+  const missing = await forecast([busy(404)]);
+  assertEquals([missing.text, missing.isError], ["There is no city Bern", true]);
 });
 
-Deno.test({
-  name: "each client has its own rate limit",
-  ...options,
-  async fn() {
-    const server = createWeatherServer("http://127.0.0.1:9/", { attempts: 1 });
-    await using client = await connectTest(server, { principal: { id: "ada" } });
-    for (let i = 0; i < 20; i++) await client.callTool("forecast", { city: "Bern" }).catch(() => {});
-    await assertRejects(() => client.callTool("forecast", { city: "Bern" }), Error, "handler.rate");
-    await server.close();
-  },
+Deno.test("each client has its own rate limit", options, async () => {
+  await using server = createWeatherServer("http://127.0.0.1:9/", { attempts: 1 });
+  await using client = await connectTest(server, { principal: { id: "ada" } });
+  for (let i = 0; i < 20; i++) await client.callTool("forecast", { city: "Bern" }).catch(() => {});
+  await assertRejects(() => client.callTool("forecast", { city: "Bern" }), Error, "handler.rate");
 });

@@ -8,16 +8,12 @@ const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because
 /** Removes the comment before the code. */
 const cut = (text: string) => text.replace(/^(?:\/\/.*\n)+/, "");
 
-Deno.test({
-  name: "the page about Workers shows the files of examples/workers",
-  ignore,
-  async fn() {
-    const page = (await readPages()).find(({ path }) => path === "docs/guides/workers.md");
-    assert(page);
-    const shown = page.blocks.map(({ text }) => cut(text));
-    for (const name of ["server.ts", "worker.ts", "wrangler.jsonc"]) {
-      const text = await Deno.readTextFile(new URL(`examples/workers/${name}`, root));
-      assertEquals(shown.filter((each) => each === cut(text)).length, 1, name);
-    }
-  },
+Deno.test("the page about Workers shows the files of examples/workers", { ignore }, async () => {
+  const page = (await readPages()).find(({ path }) => path === "docs/guides/workers.md");
+  assert(page);
+  const shown = page.blocks.map(({ text }) => cut(text));
+  for (const name of ["server.ts", "worker.ts", "wrangler.jsonc"]) {
+    const text = await Deno.readTextFile(new URL(`examples/workers/${name}`, root));
+    assertEquals(shown.filter((each) => each === cut(text)).length, 1, name);
+  }
 });

@@ -44,40 +44,34 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
 }
 
 for (const runtime of ["deno", "bun"] as const) {
-  Deno.test({
-    name: `${runtime}: the commands in the documentation print the documented output`,
+  Deno.test(`${runtime}: the commands in the documentation print the documented output`, {
     ignore: ignore || !isTested(runtime),
-    async fn(t) {
-      for (const page of await readPages()) {
-        if (page.blocks.some(({ language }) => language === "console")) {
-          await t.step(page.path, (t) => runPage(t, page, runtime));
-        }
+  }, async (t) => {
+    for (const page of await readPages()) {
+      if (page.blocks.some(({ language }) => language === "console")) {
+        await t.step(page.path, (t) => runPage(t, page, runtime));
       }
-    },
+    }
   });
 }
 
-Deno.test({
-  name: "the documentation shows every command",
-  ignore,
-  async fn() {
-    const blocks = (await readPages()).flatMap(({ blocks }) => blocks.filter(({ language }) => language === "console"));
-    const shown = blocks.flatMap(({ text }) => readShown(text)).map(({ command }) => command);
-    const named = new Set(shown.map((command) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
-    for (
-      const name of [
-        "call",
-        "check",
-        "completions",
-        "doctor",
-        "install",
-        "inspect",
-        "new",
-        "pack",
-        "prompt",
-        "read",
-        "serve",
-      ]
-    ) assertStringIncludes([...named].join(), name);
-  },
+Deno.test("the documentation shows every command", { ignore }, async () => {
+  const blocks = (await readPages()).flatMap(({ blocks }) => blocks.filter(({ language }) => language === "console"));
+  const shown = blocks.flatMap(({ text }) => readShown(text)).map(({ command }) => command);
+  const named = new Set(shown.map((command) => /^mcp (\w+)/.exec(command)?.[1] ?? "serve"));
+  for (
+    const name of [
+      "call",
+      "check",
+      "completions",
+      "doctor",
+      "install",
+      "inspect",
+      "new",
+      "pack",
+      "prompt",
+      "read",
+      "serve",
+    ]
+  ) assertStringIncludes([...named].join(), name);
 });

@@ -97,44 +97,38 @@ function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Ge
   }
 }
 
-Deno.test({
-  name: "the main entry exports few names, and no two entries export the same name",
-  ignore,
-  async fn() {
-    const entries = new Map<string, readonly Name[]>();
-    for (const [entry, source] of Object.entries(config.exports)) entries.set(entry, await listNames(source));
-    const main = entries.get(".") ?? [];
-    assertEquals(main.filter(({ isType }) => !isType).map(({ name }) => name).sort(), [...VALUES].sort());
-    const types = main.filter(({ isType }) => isType);
-    assert(types.length > 10 && types.length <= MOST_TYPES, `${types.length} types; at most ${MOST_TYPES}`);
-    const all = [...entries].flatMap(([entry, names]) => names.map(({ name }) => [name, entry] as const));
-    const unique = new Set(all.filter(([, entry]) => !Object.hasOwn(LATER, entry)).map(([name]) => name));
-    for (const [entry, count] of Object.entries(LATER)) assertEquals(entries.get(entry)?.length, count, entry);
-    assert(unique.size <= MOST_NAMES, `${unique.size} names; at most ${MOST_NAMES}`);
-    // Types of the protocol that the client and the test kit export in addition to their own types do not count.
-    const apart = all.filter(([, entry]) => !/client|testing|socket|sse/.test(entry)).map(([name]) => name);
-    assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is exported from two entries");
-  },
+Deno.test("the main entry exports few names, and no two entries export the same name", { ignore }, async () => {
+  const entries = new Map<string, readonly Name[]>();
+  for (const [entry, source] of Object.entries(config.exports)) entries.set(entry, await listNames(source));
+  const main = entries.get(".") ?? [];
+  assertEquals(main.filter(({ isType }) => !isType).map(({ name }) => name).sort(), [...VALUES].sort());
+  const types = main.filter(({ isType }) => isType);
+  assert(types.length > 10 && types.length <= MOST_TYPES, `${types.length} types; at most ${MOST_TYPES}`);
+  const all = [...entries].flatMap(([entry, names]) => names.map(({ name }) => [name, entry] as const));
+  const unique = new Set(all.filter(([, entry]) => !Object.hasOwn(LATER, entry)).map(([name]) => name));
+  for (const [entry, count] of Object.entries(LATER)) assertEquals(entries.get(entry)?.length, count, entry);
+  assert(unique.size <= MOST_NAMES, `${unique.size} names; at most ${MOST_NAMES}`);
+  // Types of the protocol that the client and the test kit export in addition to their own types do not count.
+  const apart = all.filter(([, entry]) => !/client|testing|socket|sse/.test(entry)).map(([name]) => name);
+  assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is exported from two entries");
 });
 
-Deno.test({
-  name: "each entry has a page with an example, and every name has a sentence that states its unit and default",
+Deno.test("each entry has a page with an example, and every name has a sentence that states its unit and default", {
   ignore,
-  async fn() {
-    const gaps: string[] = [];
-    for (const [entry, source] of Object.entries(config.exports)) {
-      const { module_doc, symbols } = await readEntry(source);
-      if (!/^```/m.test(module_doc?.doc ?? "")) gaps.push(`${entry} has no example`);
-      for (const { name, declarations } of symbols) {
-        const exported = declarations.filter(({ declarationKind }) => declarationKind === "export");
-        // Only one of the overloads needs documentation, because `deno doc` does not print the implementation's
-        // signature.
-        if (!exported.some(({ jsDoc }) => jsDoc?.doc)) gaps.push(`${name} has no sentence`);
-        for (const { def } of exported) {
-          for (const member of [...def?.properties ?? [], ...def?.methods ?? []]) gaps.push(...findGaps(name, member));
-        }
+}, async () => {
+  const gaps: string[] = [];
+  for (const [entry, source] of Object.entries(config.exports)) {
+    const { module_doc, symbols } = await readEntry(source);
+    if (!/^```/m.test(module_doc?.doc ?? "")) gaps.push(`${entry} has no example`);
+    for (const { name, declarations } of symbols) {
+      const exported = declarations.filter(({ declarationKind }) => declarationKind === "export");
+      // Only one of the overloads needs documentation, because `deno doc` does not print the implementation's
+      // signature.
+      if (!exported.some(({ jsDoc }) => jsDoc?.doc)) gaps.push(`${name} has no sentence`);
+      for (const { def } of exported) {
+        for (const member of [...def?.properties ?? [], ...def?.methods ?? []]) gaps.push(...findGaps(name, member));
       }
     }
-    assertEquals(gaps, []);
-  },
+  }
+  assertEquals(gaps, []);
 });

@@ -46,11 +46,11 @@ function readCommands(printed: string, after: string): string {
   return commands;
 }
 
-Deno.test({
-  ...isDeno
+Deno.test(
+  isDeno
     ? needs("a user with an empty folder on Deno, Bun and Node can follow the documentation", missing)
     : { name: "a user with an empty folder on Deno, Bun and Node can follow the documentation", ignore: true },
-  async fn(t) {
+  async (t) => {
     requireAll(missing);
     const paths = nodes.map((node) => "path" in node ? node.path.replace(/\/[^/]+$/, "") : "");
     const readme = await findPage("README.md");
@@ -164,4 +164,4 @@ Deno.test({
       });
     });
   },
-});
+);

@@ -379,11 +379,10 @@ async function checkJest(project: string, installed: string): Promise<void> {
   }
 }
 
-Deno.test({
-  name:
-    "the npm package serves on Deno, Bun and Node, includes its types, works in two copies, and loads only the modules that it needs",
-  ignore,
-  async fn(t) {
+Deno.test(
+  "the npm package serves on Deno, Bun and Node, includes its types, works in two copies, and loads only the modules that it needs",
+  { ignore },
+  async (t) => {
     const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
     const project = `${folder}/project`;
     try {
@@ -413,20 +412,16 @@ Deno.test({
       await Deno.remove(folder, { recursive: true });
     }
   },
-});
+);
 
-Deno.test({
-  name: "the npm package refuses to overwrite files",
-  ignore,
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
-    try {
-      await Deno.writeTextFile(`${folder}/mine.txt`, "");
-      const { code, stderr } = await run(["deno", "run", "-A", "tests/release/npm_package.ts", folder], { cwd: root });
-      assertEquals(code, 1);
-      assertStringIncludes(stderr, sentence(folder, "mine.txt"));
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  },
+Deno.test("the npm package refuses to overwrite files", { ignore }, async () => {
+  const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
+  try {
+    await Deno.writeTextFile(`${folder}/mine.txt`, "");
+    const { code, stderr } = await run(["deno", "run", "-A", "tests/release/npm_package.ts", folder], { cwd: root });
+    assertEquals(code, 1);
+    assertStringIncludes(stderr, sentence(folder, "mine.txt"));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

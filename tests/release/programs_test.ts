@@ -234,30 +234,26 @@ async function runPage(t: Deno.TestContext, programs: readonly Program[], place:
   }
 }
 
-Deno.test({
-  name: "the programs in the documentation run on Deno, from the published package",
+Deno.test("the programs in the documentation run on Deno, from the published package", {
   ignore: ignore || !isTested("deno"),
-  async fn(t) {
-    const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
-    await using registry = await serveRegistry(root.slice(0, -1));
-    try {
-      await runAll(t, await prepareDeno(cwd, registry.url));
-      assertEquals(registry.missing, []);
-    } finally {
-      await Deno.remove(cwd, { recursive: true });
-    }
-  },
+}, async (t) => {
+  const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
+  await using registry = await serveRegistry(root.slice(0, -1));
+  try {
+    await runAll(t, await prepareDeno(cwd, registry.url));
+    assertEquals(registry.missing, []);
+  } finally {
+    await Deno.remove(cwd, { recursive: true });
+  }
 });
 
-Deno.test({
-  name: "the programs in the documentation run on Bun, from the packed package",
+Deno.test("the programs in the documentation run on Bun, from the packed package", {
   ignore: ignore || !isTested("bun"),
-  async fn(t) {
-    const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-bun-" });
-    try {
-      await runAll(t, await prepareBun(cwd));
-    } finally {
-      await Deno.remove(cwd, { recursive: true });
-    }
-  },
+}, async (t) => {
+  const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-bun-" });
+  try {
+    await runAll(t, await prepareBun(cwd));
+  } finally {
+    await Deno.remove(cwd, { recursive: true });
+  }
 });

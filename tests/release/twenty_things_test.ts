@@ -125,22 +125,19 @@ async function follow(page: Page, runtime: Runtime, folder: UserFolder): Promise
   assertEquals(reader.done, ["packages", "command", "tests", "install", "program", "main.ts"]);
 }
 
-Deno.test({
-  ...isDeno ? needs(name, missing) : { name, ignore: true },
-  async fn(t) {
-    requireAll(missing);
-    const page = await findPage("docs/guides/twenty-things.md");
-    const paths = nodes.map((node) => "path" in node ? node.path.replace(/\/[^/]+$/, "") : "");
-    await withRegistries(async (registries) => {
-      for (const [at, version] of NODE_VERSIONS.entries()) {
-        await t.step(
-          `Node ${version}`,
-          () => inFolder(registries, paths[at], (folder) => follow(page, "Node", folder)),
-        );
-      }
-      for (const runtime of ["Bun", "Deno"] as const) {
-        await t.step(runtime, () => inFolder(registries, paths[0], (folder) => follow(page, runtime, folder)));
-      }
-    });
-  },
+Deno.test(isDeno ? needs(name, missing) : { name, ignore: true }, async (t) => {
+  requireAll(missing);
+  const page = await findPage("docs/guides/twenty-things.md");
+  const paths = nodes.map((node) => "path" in node ? node.path.replace(/\/[^/]+$/, "") : "");
+  await withRegistries(async (registries) => {
+    for (const [at, version] of NODE_VERSIONS.entries()) {
+      await t.step(
+        `Node ${version}`,
+        () => inFolder(registries, paths[at], (folder) => follow(page, "Node", folder)),
+      );
+    }
+    for (const runtime of ["Bun", "Deno"] as const) {
+      await t.step(runtime, () => inFolder(registries, paths[0], (folder) => follow(page, runtime, folder)));
+    }
+  });
 });

@@ -13,22 +13,17 @@ const ignore = typeof Deno === "undefined"; // Only Deno builds the site.
 const listPaths = (items: readonly NavigationItem[]): readonly string[] =>
   items.flatMap(({ path, items }) => [...path === undefined ? [] : [path], ...items ? listPaths(items) : []]);
 
-Deno.test({
-  name: "the navigation of the site lists every page except the landing page and the index",
-  ignore,
-  async fn() {
-    const pages = await readPages();
-    const index = pages.find(({ path }) => path === "docs/README.md")?.markdown ?? "";
-    const others = pages.map(({ path }) => path).filter((path) => !path.endsWith("README.md"));
-    assertEquals(listPaths(readNavigation(index, (path) => path)).toSorted(), others.toSorted());
-  },
+Deno.test("the navigation of the site lists every page except the landing page and the index", { ignore }, async () => {
+  const pages = await readPages();
+  const index = pages.find(({ path }) => path === "docs/README.md")?.markdown ?? "";
+  const others = pages.map(({ path }) => path).filter((path) => !path.endsWith("README.md"));
+  assertEquals(listPaths(readNavigation(index, (path) => path)).toSorted(), others.toSorted());
 });
 
-Deno.test({
-  name: "the navigation has a group for each list, and an item with several links becomes a group or several items",
+Deno.test("the navigation has a group for each list, and an item with several links becomes a group or several items", {
   ignore,
-  fn() {
-    const index = `# Documentation
+}, () => {
+  const index = `# Documentation
 
 ## Guides
 
@@ -47,28 +42,27 @@ Protect:
 
 - [Changes](../CHANGELOG.md)
 `;
-    assertEquals(readNavigation(index, (path) => `title of ${path}`), [
-      {
-        text: "Start",
-        items: [
-          { text: "One", path: "docs/guides/one.md", description: "the first page" },
-          { text: "title of docs/guides/v1.md", path: "docs/guides/v1.md" },
-          { text: "title of docs/guides/v2.md", path: "docs/guides/v2.md" },
-        ],
-      },
-      {
-        text: "Protect",
-        items: [{ text: "Providers", items: [{ text: "title of docs/guides/a.md", path: "docs/guides/a.md" }] }],
-      },
-      { text: "About", items: [{ text: "title of CHANGELOG.md", path: "CHANGELOG.md" }] },
-    ]);
-  },
+  assertEquals(readNavigation(index, (path) => `title of ${path}`), [
+    {
+      text: "Start",
+      items: [
+        { text: "One", path: "docs/guides/one.md", description: "the first page" },
+        { text: "title of docs/guides/v1.md", path: "docs/guides/v1.md" },
+        { text: "title of docs/guides/v2.md", path: "docs/guides/v2.md" },
+      ],
+    },
+    {
+      text: "Protect",
+      items: [{ text: "Providers", items: [{ text: "title of docs/guides/a.md", path: "docs/guides/a.md" }] }],
+    },
+    { text: "About", items: [{ text: "title of CHANGELOG.md", path: "CHANGELOG.md" }] },
+  ]);
 });
 
-Deno.test({
-  name: "links to files that are not pages lead to the repository, and become text if there is none",
-  ignore,
-  async fn() {
+Deno.test(
+  "links to files that are not pages lead to the repository, and become text if there is none",
+  { ignore },
+  async () => {
     const read = async (repository?: string) => {
       const { pages, pictures } = await readSitePages(repository);
       return { text: pages.map(({ markdown }) => markdown).join("\n"), pictures };
@@ -82,7 +76,7 @@ Deno.test({
     assertEquals(/\]\([./]*(?:src|examples|bench)\/[^)]*(?<!\.svg)\)/.test(unknown.text), false);
     assertEquals(unknown.text.includes("](undefined)"), false);
   },
-});
+);
 
 Deno.test("a remote of Git becomes the URL of its web page", () => {
   const url = "https://git.example.com/x/mcp";
@@ -94,24 +88,20 @@ Deno.test("a remote of Git becomes the URL of its web page", () => {
   assertEquals(toRelative("index.md", "guides/b.md"), "guides/b.md");
 });
 
-Deno.test({
-  name: "a link to a missing file, a missing anchor or a place outside of the site is dead",
-  ignore,
-  async fn() {
-    const links = ["guides/b.html", "guides/b.html#there", "/base/guides/b.html", "#here", "https://example.com/x", ""];
-    const dead = ["guides/c.html", "guides/b.html#gone", "/guides/b.html", "#gone"];
-    const list = [...links, ...dead].map((link) => `<a href="${link}">link</a>`).join("");
-    const files = {
-      "guides/b.html": '<h2 id="there">There</h2><img src="a.png">',
-      "index.html": `<h1 id="here">Here</h1>${list}`,
-    };
-    await withFolder(files, async (folder) => {
-      assertEquals(await findDeadLinks(`${folder}/`, "/base/"), [
-        "guides/b.html: a.png",
-        ...dead.map((link) => `index.html: ${link}`),
-      ]);
-    });
-  },
+Deno.test("a link to a missing file, a missing anchor or a place outside of the site is dead", { ignore }, async () => {
+  const links = ["guides/b.html", "guides/b.html#there", "/base/guides/b.html", "#here", "https://example.com/x", ""];
+  const dead = ["guides/c.html", "guides/b.html#gone", "/guides/b.html", "#gone"];
+  const list = [...links, ...dead].map((link) => `<a href="${link}">link</a>`).join("");
+  const files = {
+    "guides/b.html": '<h2 id="there">There</h2><img src="a.png">',
+    "index.html": `<h1 id="here">Here</h1>${list}`,
+  };
+  await withFolder(files, async (folder) => {
+    assertEquals(await findDeadLinks(`${folder}/`, "/base/"), [
+      "guides/b.html: a.png",
+      ...dead.map((link) => `index.html: ${link}`),
+    ]);
+  });
 });
 
 Deno.test("the links and pictures in README.md of a package lead to the repository", () => {
@@ -136,14 +126,12 @@ Deno.test("a recording shows each frame after the other, and long pauses are sho
   assertEquals([...svg.matchAll(/<g class="f(\d)" visibility="hidden">/g)].map(([, frame]) => frame), ["0", "1"]);
 });
 
-Deno.test({
-  name: "the recording of examples/cluster shows a killed instance, and a task with lines of two instances",
+Deno.test("the recording of examples/cluster shows a killed instance, and a task with lines of two instances", {
   ignore,
-  async fn() {
-    const svg = await Deno.readTextFile(new URL("../../docs/guides/resumed-task.svg", import.meta.url));
-    const last = svg.slice(svg.lastIndexOf("<g "));
-    const [, killed] = /the process of (instance \d) on \w+ is killed/.exec(last) ?? [];
-    const by = [...last.matchAll(/ordered by (instance \d)/g)].map(([, instance]) => instance);
-    assertEquals([by.length, by[0], by[3] === killed], [4, killed, false]);
-  },
+}, async () => {
+  const svg = await Deno.readTextFile(new URL("../../docs/guides/resumed-task.svg", import.meta.url));
+  const last = svg.slice(svg.lastIndexOf("<g "));
+  const [, killed] = /the process of (instance \d) on \w+ is killed/.exec(last) ?? [];
+  const by = [...last.matchAll(/ordered by (instance \d)/g)].map(([, instance]) => instance);
+  assertEquals([by.length, by[0], by[3] === killed], [4, killed, false]);
 });

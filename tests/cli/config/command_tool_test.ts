@@ -1,6 +1,7 @@
 // Tools in config files that run a program.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
+import { connectTest } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
@@ -140,11 +141,9 @@ Deno.test("a program in the folder can be run by its path", async () => {
     { ...withTool({ run: ["./hello", "x"] }), "hello": "#!/bin/sh\necho hello $1\n" },
     async (folder) => {
       await system("chmod", "+x", `${folder}/hello`);
-      const { server } = await load(`${folder}/mcp.jsonc`);
-      const { connectTest } = await import("../../../src/testing/testing.ts");
+      await using server = (await load(`${folder}/mcp.jsonc`)).server;
       await using client = await connectTest(server);
       assertEquals(toOutcome(await client.callTool("it")).text, "hello x");
-      await server.close();
     },
   );
 });
@@ -266,77 +265,46 @@ Deno.test("a JSON result becomes structured content, and is validated against `o
 });
 
 for (
-  const { title, tool, message } of [
-    {
-      title: "an argument as the program",
-      tool: { run: ["{{a}}"] },
-      message: sentence("tools.it.run[0]: "),
-    },
-    {
-      title: "an unknown argument",
-      tool: { run: ["x", "{{b}}"] },
-      message: sentence("tools.it.run[1]: ", "{{b}}"),
-    },
-    {
-      title: "an optional argument in a required word",
-      tool: { run: ["x", "{{o}}"], input: { properties: { o: text } } },
-      message: sentence("tools.it.run[1]: ", "{{o}}", "required"),
-    },
-    {
-      title: "an unknown condition",
-      tool: { run: ["x", { if: "b", words: ["y"] }] },
-      message: sentence("tools.it.run[1].if: ", "b "),
-    },
-    {
-      title: "a malformed argument",
-      tool: { run: ["x", "{{a b}}"] },
-      message: sentence("tools.it.run[1]: ", "{{ "),
-    },
-    {
-      title: "a variable that is not set",
-      tool: { run: ["x", "${MCP_NOT_SET}"] },
-      message: sentence("tools.it.run[1]: ", "MCP_NOT_SET", "${MCP_NOT_SET:-default}"),
-    },
-    {
-      title: "a variable that is not set",
-      tool: { run: ["x"], env: ["A=${MCP_NOT_SET}"] },
-      message: sentence("tools.it.env[0]: ", "MCP_NOT_SET"),
-    },
-    {
-      title: "a variable that is not set",
-      tool: { run: ["x"], stdin: "${MCP_NOT_SET}" },
-      message: sentence("tools.it.stdin: ", "MCP_NOT_SET"),
-    },
-    { title: "a cwd out of the folder", tool: { run: ["x"], cwd: "../.." }, message: sentence("tools.it.cwd: ") },
-    { title: "a program out of the folder", tool: { run: ["../x"] }, message: sentence("tools.it.run[0]: ") },
-    {
-      title: "a missing cwd",
-      tool: { run: ["x"], cwd: "gone" },
-      message: sentence("tools.it.cwd: ", "/gone"),
-    },
-    {
-      title: "output without JSON",
-      tool: { run: ["x"], output: { type: "object" } },
-      message: sentence("tools.it.output: ", '"format": "json"'),
-    },
-    {
-      title: "an invalid schema",
-      tool: { run: ["x"], input: { type: "string" } },
-      message: sentence("tools.it: ", '"object"'),
-    },
-    {
-      title: "a schema that refers to a file",
-      tool: { run: ["x"], input: { properties: { a: { $ref: "file:///etc/passwd" } } } },
-      message: sentence("tools.it: ", "file:///etc/passwd"),
-    },
-  ]
+  const [title, tool, ...names] of [
+    ["an argument as the program", { run: ["{{a}}"] }, "tools.it.run[0]: "],
+    ["an unknown argument", { run: ["x", "{{b}}"] }, "tools.it.run[1]: ", "{{b}}"],
+    [
+      "an optional argument in a required word",
+      { run: ["x", "{{o}}"], input: { properties: { o: text } } },
+      "tools.it.run[1]: ",
+      "{{o}}",
+      "required",
+    ],
+    ["an unknown condition", { run: ["x", { if: "b", words: ["y"] }] }, "tools.it.run[1].if: ", "b "],
+    ["a malformed argument", { run: ["x", "{{a b}}"] }, "tools.it.run[1]: ", "{{ "],
+    [
+      "a variable that is not set",
+      { run: ["x", "${MCP_NOT_SET}"] },
+      "tools.it.run[1]: ",
+      "MCP_NOT_SET",
+      "${MCP_NOT_SET:-default}",
+    ],
+    ["a variable that is not set", { run: ["x"], env: ["A=${MCP_NOT_SET}"] }, "tools.it.env[0]: ", "MCP_NOT_SET"],
+    ["a variable that is not set", { run: ["x"], stdin: "${MCP_NOT_SET}" }, "tools.it.stdin: ", "MCP_NOT_SET"],
+    ["a cwd out of the folder", { run: ["x"], cwd: "../.." }, "tools.it.cwd: "],
+    ["a program out of the folder", { run: ["../x"] }, "tools.it.run[0]: "],
+    ["a missing cwd", { run: ["x"], cwd: "gone" }, "tools.it.cwd: ", "/gone"],
+    ["output without JSON", { run: ["x"], output: { type: "object" } }, "tools.it.output: ", '"format": "json"'],
+    ["an invalid schema", { run: ["x"], input: { type: "string" } }, "tools.it: ", '"object"'],
+    [
+      "a schema that refers to a file",
+      { run: ["x"], input: { properties: { a: { $ref: "file:///etc/passwd" } } } },
+      "tools.it: ",
+      "file:///etc/passwd",
+    ],
+  ] as const
 ) {
   Deno.test(`a config file with ${title} (${JSON.stringify(tool).slice(0, 60)}) is rejected with its position`, async () => {
     const input = { properties: { a: text }, required: ["a"] };
     await withFolder(withTool({ input, ...tool }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertMatch(error.message, /\/mcp\.jsonc:1:\d+: /);
-      assertStringIncludes(error.message, message);
+      assertStringIncludes(error.message, sentence(...names));
     });
   });
 }

@@ -33,7 +33,7 @@ Deno.test("a file with comments, trailing commas and a byte order mark is parsed
       "tools": { "a": { "description": "A", "run": ["true"] }, "b": { "description": "B", "run": ["true"], }, },
     }`;
   await withFolder({ "mcp.jsonc": file, "docs/INSTRUCTIONS.md": "Look around." }, async (folder) => {
-    const { server } = await load(`${folder}/mcp.jsonc`);
+    await using server = (await load(`${folder}/mcp.jsonc`)).server;
     await using client = await connectTest(server, { era: "legacy" });
     assertEquals(client.handshake?.serverInfo, {
       name: "project",
@@ -44,17 +44,15 @@ Deno.test("a file with comments, trailing commas and a byte order mark is parsed
     });
     assertEquals(client.handshake?.instructions, "Look around.");
     assertEquals((await client.listTools()).map(({ name }) => name), ["a", "b"]);
-    await server.close();
   });
 });
 
 Deno.test("streams and limits of streams and sessions can be set", async () => {
   const limits = { streams: { heartbeatMs: 2000 }, sessions: { openPerClient: 1000 } };
   await withFolder({ "mcp.jsonc": { name: "quiet", tools: { a: tool }, streams: false, limits } }, async (folder) => {
-    const { server } = await load(`${folder}/mcp.jsonc`);
+    await using server = (await load(`${folder}/mcp.jsonc`)).server;
     await using client = await connectTest(server, { era: "legacy" });
     assertEquals(client.handshake?.capabilities, { tools: { listChanged: false } });
-    await server.close();
   });
   const short = { limits: { streams: { heartbeatMs: 5 } } };
   assertEquals(await findError({ "mcp.jsonc": short }), sentence("limits.streams.heartbeatMs"));
@@ -62,10 +60,9 @@ Deno.test("streams and limits of streams and sessions can be set", async () => {
 
 Deno.test("a server without a name gets the name of its folder", async () => {
   await withFolder({ "my files/mcp.jsonc": {} }, async (folder) => {
-    const { server } = await load(`${folder}/my files/mcp.jsonc`);
+    await using server = (await load(`${folder}/my files/mcp.jsonc`)).server;
     await using client = await connectTest(server, { era: "legacy" });
     assertEquals(client.handshake?.serverInfo, { name: "my files", version: "0.0.0" });
-    await server.close();
   });
 });
 
@@ -119,183 +116,86 @@ Deno.test("a module can add handlers", async () => {
 });
 
 for (
-  const { title, file, message } of [
-    { title: "no content", file: "", message: sentence("/mcp.jsonc:1:1: ") },
-    { title: "no end", file: '{\n  "a": [1', message: sentence("/mcp.jsonc:2:10: ") },
-    { title: "no comma", file: '{\n  "a": 1\n  "b": 2\n}', message: sentence("/mcp.jsonc:3:3: ", '"b"') },
-    { title: "a name without quotes", file: "{ name: 1 }", message: sentence("/mcp.jsonc:1:3: ", "name") },
-    { title: "an unclosed string", file: '{ "a": "b\n}', message: sentence("/mcp.jsonc:1:8: ") },
-    { title: "a repeated key", file: '{\n "name": "a",\n "name": "b" }', message: sentence("/mcp.jsonc:3:2: ") },
-    { title: "a list", file: "[]", message: sentence("/mcp.jsonc:1:1: ", "object", "array") },
-    { title: "too much nesting", file: "[".repeat(100_000), message: sentence("/mcp.jsonc") },
-    {
-      title: "an unknown key",
-      file: '{\n  "nmae": "x"\n}',
-      message: sentence("/mcp.jsonc:2:3: nmae: ", "name?"),
-    },
-    {
-      title: "an unknown key unlike any known key",
-      file: { permissions: [] },
-      message: sentence("/mcp.jsonc:1:2: permissions: ", "$schema, description, include, tools"),
-    },
-    {
-      title: "the key __proto__",
-      file: '{ "tools": { "__proto__": {} } }',
-      message: sentence("/mcp.jsonc:1:14: ", "__proto__"),
-    },
-    {
-      title: "an unknown key of a tool",
-      file: { tools: { a: { ...tool, timeout: 5 } } },
-      message: sentence("tools.a.timeout: ", "timeoutMs"),
-    },
-    {
-      title: "a wrong type",
-      file: '{ "tools": {\n  "a": { "description": "x", "run": ["x"],\n    "timeoutMs": "5" } } }',
-      message: sentence("/mcp.jsonc:3:5: tools.a.timeoutMs: ", "number", "string"),
-    },
-    { title: "a missing key", file: { tools: { a: { run: ["x"] } } }, message: sentence("tools.a.description: ") },
-    {
-      title: "a tool without run or fetch",
-      file: { tools: { a: { description: "x" } } },
-      message: sentence("/mcp.jsonc:1:11: tools.a: ", "run, fetch"),
-    },
-    {
-      title: "a tool with a misspelled run",
-      file: { tools: { a: { description: "x", runs: [] } } },
-      message: sentence("tools.a: ", "run, fetch", "runs"),
-    },
-    {
-      title: "a tool with run and fetch",
-      file: { tools: { a: { ...tool, fetch: { url: "https://a.b" } } } },
-      message: sentence("tools.a.fetch: ", "run"),
-    },
-    { title: "an invalid name", file: { tools: { "a b": tool } }, message: sentence('tools["a b"]: ', 128) },
-    {
-      title: "a command in one string",
-      file: { tools: { a: { ...tool, run: "ls -l" } } },
-      message: sentence("tools.a.run: ", "array", "string"),
-    },
-    { title: "an empty command", file: { tools: { a: { ...tool, run: [] } } }, message: sentence("tools.a.run: ") },
-    {
-      title: "optional words without if",
-      file: { tools: { a: { ...tool, run: ["x", { words: ["y"] }] } } },
-      message: sentence("tools.a.run[1].if: "),
-    },
-    {
-      title: "an unknown method",
-      file: { tools: { a: { description: "x", fetch: { url: "http://a", method: "get" } } } },
-      message: sentence("tools.a.fetch.method: ", "GET"),
-    },
-    {
-      title: "an unknown kind of resource",
-      file: { resources: [{ path: "x" }] },
-      message: sentence("resources[0]: ", "file, glob, folder, url"),
-    },
-    {
-      title: "an unknown limit",
-      file: { limits: { calls: { runing: 1 } } },
-      message: sentence("limits.calls.runing: ", "running"),
-    },
-    {
-      title: "a limit of 0",
-      file: { limits: { calls: { running: 0 } } },
-      message: sentence("limits.calls.running: ", ">0"),
-    },
-    { title: "a short secret", file: { secret: "short" }, message: sentence("secret") },
-    {
-      title: "a secret whose variable is not set",
-      file: { secret: "${MCP_NOT_SET}" },
-      message: sentence("secret: ", "MCP_NOT_SET"),
-    },
-    {
-      title: "missing instructions",
-      file: { instructions: { file: "gone.md" } },
-      message: sentence("instructions.file: ", "/gone.md"),
-    },
-    {
-      title: "a missing file",
-      file: { resources: [{ file: "gone.md" }] },
-      message: sentence("resources[0].file: ", "/gone.md"),
-    },
-    {
-      title: "a missing folder",
-      file: { resources: [{ folder: "gone" }] },
-      message: sentence("resources[0].folder: ", "/gone"),
-    },
-    {
-      title: "a file as a folder",
-      file: { resources: [{ folder: "mcp.jsonc" }] },
-      message: sentence("resources[0].folder: /mcp.jsonc "),
-    },
-    {
-      title: "a folder as a file",
-      file: { resources: [{ file: "." }] },
-      message: sentence("resources[0].file: "),
-    },
-    {
-      title: "a pattern in a missing folder",
-      file: { resources: [{ glob: "gone/*.md" }] },
-      message: sentence("resources[0].glob: ", "/gone"),
-    },
-    {
-      title: "unclosed braces",
-      file: { resources: [{ glob: "*.{md" }] },
-      message: sentence("resources[0]: ", "*.{md"),
-    },
-    {
-      title: "too many braces",
-      file: { resources: [{ glob: "{a,b}".repeat(20) }] },
-      message: sentence("resources[0]: ", 100),
-    },
-    { title: "a missing prompt", file: { prompts: ["gone.md"] }, message: sentence("prompts[0]: ", "/gone.md") },
-    {
-      title: "a pattern that matches no prompt",
-      file: { prompts: ["*.md"] },
-      message: sentence("prompts[0]: ", "*.md"),
-    },
-    { title: "a missing module", file: { modules: ["gone.ts"] }, message: sentence("modules[0]: ", "/gone.ts") },
-    {
-      title: "a path out of the folder",
-      file: { resources: [{ file: "../x" }] },
-      message: sentence("resources[0].file: "),
-    },
-    {
-      title: "a path out of the folder",
-      file: { resources: [{ folder: "a/../../x" }] },
-      message: sentence("resources[0].folder: "),
-    },
-    {
-      title: "a path out of the folder",
-      file: { resources: [{ glob: "../*" }] },
-      message: sentence("resources[0].glob: "),
-    },
-    { title: "a path out of the folder", file: { prompts: ["../x.md"] }, message: sentence("prompts[0]: ") },
-    { title: "a path out of the folder", file: { modules: ["../x.ts"] }, message: sentence("modules[0]: ") },
-    { title: "a path out of the folder", file: { include: ["../x.jsonc"] }, message: sentence("include[0]: ") },
-    {
-      title: "a path out of the folder",
-      file: { instructions: { file: "../x" } },
-      message: sentence("instructions.file: "),
-    },
-    {
-      title: "a path in the home folder",
-      file: { resources: [{ file: "~/x" }] },
-      message: sentence("resources[0].file: ~ "),
-    },
-    {
-      title: "a NUL character in a path",
-      file: { resources: [{ file: "a\0b" }] },
-      message: sentence("resources[0].file: ", "NUL"),
-    },
-    {
-      title: "a repeated URI",
-      file: { resources: [{ file: "mcp.jsonc" }, { file: "mcp.jsonc" }] },
-      message: sentence('"file:///mcp.jsonc"'),
-    },
-  ]
+  const [title, file, ...names] of [
+    ["no content", "", "/mcp.jsonc:1:1: "],
+    ["no end", '{\n  "a": [1', "/mcp.jsonc:2:10: "],
+    ["no comma", '{\n  "a": 1\n  "b": 2\n}', "/mcp.jsonc:3:3: ", '"b"'],
+    ["a name without quotes", "{ name: 1 }", "/mcp.jsonc:1:3: ", "name"],
+    ["an unclosed string", '{ "a": "b\n}', "/mcp.jsonc:1:8: "],
+    ["a repeated key", '{\n "name": "a",\n "name": "b" }', "/mcp.jsonc:3:2: "],
+    ["a list", "[]", "/mcp.jsonc:1:1: ", "object", "array"],
+    ["too much nesting", "[".repeat(100_000), "/mcp.jsonc"],
+    ["an unknown key", '{\n  "nmae": "x"\n}', "/mcp.jsonc:2:3: nmae: ", "name?"],
+    [
+      "an unknown key unlike any known key",
+      { permissions: [] },
+      "/mcp.jsonc:1:2: permissions: ",
+      "$schema, description, include, tools",
+    ],
+    ["the key __proto__", '{ "tools": { "__proto__": {} } }', "/mcp.jsonc:1:14: ", "__proto__"],
+    ["an unknown key of a tool", { tools: { a: { ...tool, timeout: 5 } } }, "tools.a.timeout: ", "timeoutMs"],
+    [
+      "a wrong type",
+      '{ "tools": {\n  "a": { "description": "x", "run": ["x"],\n    "timeoutMs": "5" } } }',
+      "/mcp.jsonc:3:5: tools.a.timeoutMs: ",
+      "number",
+      "string",
+    ],
+    ["a missing key", { tools: { a: { run: ["x"] } } }, "tools.a.description: "],
+    ["a tool without run or fetch", { tools: { a: { description: "x" } } }, "/mcp.jsonc:1:11: tools.a: ", "run, fetch"],
+    [
+      "a tool with a misspelled run",
+      { tools: { a: { description: "x", runs: [] } } },
+      "tools.a: ",
+      "run, fetch",
+      "runs",
+    ],
+    [
+      "a tool with run and fetch",
+      { tools: { a: { ...tool, fetch: { url: "https://a.b" } } } },
+      "tools.a.fetch: ",
+      "run",
+    ],
+    ["an invalid name", { tools: { "a b": tool } }, 'tools["a b"]: ', 128],
+    ["a command in one string", { tools: { a: { ...tool, run: "ls -l" } } }, "tools.a.run: ", "array", "string"],
+    ["an empty command", { tools: { a: { ...tool, run: [] } } }, "tools.a.run: "],
+    ["optional words without if", { tools: { a: { ...tool, run: ["x", { words: ["y"] }] } } }, "tools.a.run[1].if: "],
+    [
+      "an unknown method",
+      { tools: { a: { description: "x", fetch: { url: "http://a", method: "get" } } } },
+      "tools.a.fetch.method: ",
+      "GET",
+    ],
+    ["an unknown kind of resource", { resources: [{ path: "x" }] }, "resources[0]: ", "file, glob, folder, url"],
+    ["an unknown limit", { limits: { calls: { runing: 1 } } }, "limits.calls.runing: ", "running"],
+    ["a limit of 0", { limits: { calls: { running: 0 } } }, "limits.calls.running: ", ">0"],
+    ["a short secret", { secret: "short" }, "secret"],
+    ["a secret whose variable is not set", { secret: "${MCP_NOT_SET}" }, "secret: ", "MCP_NOT_SET"],
+    ["missing instructions", { instructions: { file: "gone.md" } }, "instructions.file: ", "/gone.md"],
+    ["a missing file", { resources: [{ file: "gone.md" }] }, "resources[0].file: ", "/gone.md"],
+    ["a missing folder", { resources: [{ folder: "gone" }] }, "resources[0].folder: ", "/gone"],
+    ["a file as a folder", { resources: [{ folder: "mcp.jsonc" }] }, "resources[0].folder: /mcp.jsonc "],
+    ["a folder as a file", { resources: [{ file: "." }] }, "resources[0].file: "],
+    ["a pattern in a missing folder", { resources: [{ glob: "gone/*.md" }] }, "resources[0].glob: ", "/gone"],
+    ["unclosed braces", { resources: [{ glob: "*.{md" }] }, "resources[0]: ", "*.{md"],
+    ["too many braces", { resources: [{ glob: "{a,b}".repeat(20) }] }, "resources[0]: ", 100],
+    ["a missing prompt", { prompts: ["gone.md"] }, "prompts[0]: ", "/gone.md"],
+    ["a pattern that matches no prompt", { prompts: ["*.md"] }, "prompts[0]: ", "*.md"],
+    ["a missing module", { modules: ["gone.ts"] }, "modules[0]: ", "/gone.ts"],
+    ["a path out of the folder", { resources: [{ file: "../x" }] }, "resources[0].file: "],
+    ["a path out of the folder", { resources: [{ folder: "a/../../x" }] }, "resources[0].folder: "],
+    ["a path out of the folder", { resources: [{ glob: "../*" }] }, "resources[0].glob: "],
+    ["a path out of the folder", { prompts: ["../x.md"] }, "prompts[0]: "],
+    ["a path out of the folder", { modules: ["../x.ts"] }, "modules[0]: "],
+    ["a path out of the folder", { include: ["../x.jsonc"] }, "include[0]: "],
+    ["a path out of the folder", { instructions: { file: "../x" } }, "instructions.file: "],
+    ["a path in the home folder", { resources: [{ file: "~/x" }] }, "resources[0].file: ~ "],
+    ["a NUL character in a path", { resources: [{ file: "a\0b" }] }, "resources[0].file: ", "NUL"],
+    ["a repeated URI", { resources: [{ file: "mcp.jsonc" }, { file: "mcp.jsonc" }] }, '"file:///mcp.jsonc"'],
+  ] as const
 ) {
   Deno.test(`a config file with ${title} is rejected: ${JSON.stringify(file).slice(0, 70)}`, async () => {
-    assertStringIncludes(await findError({ "mcp.jsonc": file }), message);
+    assertStringIncludes(await findError({ "mcp.jsonc": file }), sentence(...names));
   });
 }
 

@@ -2,6 +2,7 @@
 // are notified of changes.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../../mod.ts";
+import { load } from "../../../src/cli/load.ts";
 import { Folder, isUnavailable } from "../../../src/ready/files/confined_folder.ts";
 import { toMatcher } from "../../../src/ready/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
@@ -95,9 +96,7 @@ Deno.test("no path can read a file outside of the folder", async () => {
     await system("mkdir", `${root}/.git`);
     await system("sh", "-c", `echo key > ${root}/.git/config`);
     await system("ln", "-s", ".git/config", `${root}/shown`);
-    const { load } = await import("../../../src/cli/load.ts");
-    const { connectTest } = await import("../../../src/testing/testing.ts");
-    const { server } = await load(root);
+    await using server = (await load(root)).server;
     await using client = await connectTest(server);
     assertEquals(await listUris(client), ["file:///a.md", "file:///inside.md"]);
     assertEquals(await readText(client, "file:///inside.md"), "A");
@@ -137,7 +136,6 @@ Deno.test("no path can read a file outside of the folder", async () => {
     assertEquals([...reasons], [sentence(), sentence()]);
     assertEquals([...messages], [sentence()]);
     assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, sentence());
-    await server.close();
   });
 });
 
@@ -149,9 +147,7 @@ Deno.test("binary files are returned unchanged, and pipes and large files are er
       await system("mkfifo", `${folder}/f/pipe`);
       await system("sh", "-c", `printf '\\211PNG\\000' > ${folder}/f/i.png; printf '\\377\\376' > ${folder}/f/raw`);
       await system("truncate", "-s", "10G", `${folder}/f/huge`);
-      const { load } = await import("../../../src/cli/load.ts");
-      const { connectTest } = await import("../../../src/testing/testing.ts");
-      const { server } = await load(`${folder}/mcp.jsonc`);
+      await using server = (await load(`${folder}/mcp.jsonc`)).server;
       await using client = await connectTest(server);
       const read = async (path: string) => await client.callTool("read", { path });
       assertEquals(toOutcome(await read("fits.txt")).text.length, 1000);
@@ -170,7 +166,6 @@ Deno.test("binary files are returned unchanged, and pipes and large files are er
       const error = await assertRejects(() => client.readResource("file:///f/huge"), Error);
       assertEquals(error.message, tooLarge);
       assertEquals(toOutcome(await client.callTool("search", { query: "x" })).text.startsWith("fits.txt:1: xxx"), true);
-      await server.close();
     },
   );
 });
@@ -464,7 +459,6 @@ Deno.test("clients are notified when files are written, added and removed", asyn
 });
 
 Deno.test("a missing folder is an error", async () => {
-  const { load } = await import("../../../src/cli/load.ts");
   await withFolder({}, async (folder) => {
     const error = await assertRejects(() => load(`${folder}/gone`), Error);
     assertEquals(error.message, sentence(`${folder}/gone`));
@@ -472,19 +466,19 @@ Deno.test("a missing folder is an error", async () => {
 });
 
 for (
-  const { pattern, yes, no } of [
-    { pattern: "*.md", yes: ["a.md", "é.md"], no: ["a.mdx", "b/a.md", ".md", ".a.md", "amd"] },
-    { pattern: "**/*.md", yes: ["a.md", "b/a.md", "b/c/a.md"], no: [".b/a.md", "b/.a.md", "a.txt"] },
-    { pattern: "b/**", yes: ["b/a", "b/c/a"], no: ["b/.a", "c/b/a", "a"] },
-    { pattern: "**", yes: ["a", "a/b"], no: [".a", "a/.b/c"] },
-    { pattern: "a/**/b/*.t?t", yes: ["a/b/x.txt", "a/c/d/b/x.tst"], no: ["a/x.txt", "a/b/c/x.txt"] },
-    { pattern: "{a,b/c}/*.{x,y}", yes: ["a/1.x", "b/c/1.y"], no: ["b/1.x", "a/1.z"] },
-    { pattern: ".*", yes: [".a"], no: ["a"] },
-    { pattern: ".a/**/.b", yes: [".a/.b", ".a/c/.b"], no: [".a/.c/.b"] },
-    { pattern: "a+(b)[c].^$|d", yes: ["a+(b)[c].^$|d"], no: ["aabc"] },
-    { pattern: "./a//b", yes: ["a/b"], no: ["a"] },
-    { pattern: "**/a/**/b", yes: ["a/b", "x/a/a/y/b"], no: ["b", "a"] },
-  ]
+  const [pattern, yes, no] of [
+    ["*.md", ["a.md", "é.md"], ["a.mdx", "b/a.md", ".md", ".a.md", "amd"]],
+    ["**/*.md", ["a.md", "b/a.md", "b/c/a.md"], [".b/a.md", "b/.a.md", "a.txt"]],
+    ["b/**", ["b/a", "b/c/a"], ["b/.a", "c/b/a", "a"]],
+    ["**", ["a", "a/b"], [".a", "a/.b/c"]],
+    ["a/**/b/*.t?t", ["a/b/x.txt", "a/c/d/b/x.tst"], ["a/x.txt", "a/b/c/x.txt"]],
+    ["{a,b/c}/*.{x,y}", ["a/1.x", "b/c/1.y"], ["b/1.x", "a/1.z"]],
+    [".*", [".a"], ["a"]],
+    [".a/**/.b", [".a/.b", ".a/c/.b"], [".a/.c/.b"]],
+    ["a+(b)[c].^$|d", ["a+(b)[c].^$|d"], ["aabc"]],
+    ["./a//b", ["a/b"], ["a"]],
+    ["**/a/**/b", ["a/b", "x/a/a/y/b"], ["b", "a"]],
+  ] as const
 ) {
   Deno.test(`the pattern ${pattern} matches ${yes.join(", ") || "nothing"}`, () => {
     const matches = toMatcher(pattern);

@@ -376,81 +376,43 @@ Deno.test("a URL can be served as a resource", async () => {
 });
 
 for (
-  const { title, fetch, message } of [
-    { title: "an argument in the host", fetch: { url: "https://{{a}}/x" }, message: sentence("tools.it.fetch.url: ") },
-    {
-      title: "an argument in the host",
-      fetch: { url: "https://api.{{a}}.com/x" },
-      message: sentence("tools.it.fetch.url: "),
-    },
-    {
-      title: "an argument right after the host",
-      fetch: { url: "https://api.com{{a}}" },
-      message: sentence("tools.it.fetch.url: "),
-    },
-    {
-      title: "an argument in the port",
-      fetch: { url: "https://api.com:{{a}}/" },
-      message: sentence("tools.it.fetch.url: "),
-    },
-    {
-      title: "an argument as the scheme",
-      fetch: { url: "{{a}}://api.com/" },
-      message: sentence("tools.it.fetch.url: ", "http://"),
-    },
-    {
-      title: "a file URL",
-      fetch: { url: "file:///etc/passwd" },
-      message: sentence("tools.it.fetch.url: ", "http://", "https://"),
-    },
-    {
-      title: "an invalid URL",
-      fetch: { url: "http://a b/" },
-      message: sentence("tools.it.fetch.url: ", "https://host/path"),
-    },
-    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: sentence("tools.it.fetch.url: ") },
-    {
-      title: "a variable that is not set",
-      fetch: { url: "https://${MCP_NOT_SET}/" },
-      message: sentence("tools.it.fetch.url: ", "MCP_NOT_SET"),
-    },
-    {
-      title: "a variable that is not set",
-      fetch: { url: "https://a.b/", headers: { a: "${MCP_NOT_SET}" } },
-      message: sentence("tools.it.fetch.headers.a: ", "MCP_NOT_SET"),
-    },
-    {
-      title: "an unknown argument",
-      fetch: { url: "https://a.b/{{c}}" },
-      message: sentence("tools.it.fetch.url: {{c}} "),
-    },
-    {
-      title: "a body for GET",
-      fetch: { url: "https://a.b/", method: "GET", body: {} },
-      message: sentence("tools.it.fetch.body: ", "GET"),
-    },
-    {
-      title: "an argument in JSON text",
-      fetch: { url: "https://a.b/", headers: { "content-type": "application/json" }, body: '{"a":"{{a}}"}' },
-      message: sentence("tools.it.fetch.body: ", "json"),
-    },
-    {
-      title: "a form and a body",
-      fetch: { url: "https://a.b/", form: { a: "{{a}}" }, body: "x" },
-      message: sentence("tools.it.fetch.form: ", "body"),
-    },
-    {
-      title: "an unknown argument in the body",
-      fetch: { url: "https://a.b/", body: { a: ["{{c}}"] } },
-      message: sentence("tools.it.fetch.body.a[0]: {{c}} "),
-    },
-  ]
+  const [title, fetch, ...names] of [
+    ["an argument in the host", { url: "https://{{a}}/x" }, "tools.it.fetch.url: "],
+    ["an argument in the host", { url: "https://api.{{a}}.com/x" }, "tools.it.fetch.url: "],
+    ["an argument right after the host", { url: "https://api.com{{a}}" }, "tools.it.fetch.url: "],
+    ["an argument in the port", { url: "https://api.com:{{a}}/" }, "tools.it.fetch.url: "],
+    ["an argument as the scheme", { url: "{{a}}://api.com/" }, "tools.it.fetch.url: ", "http://"],
+    ["a file URL", { url: "file:///etc/passwd" }, "tools.it.fetch.url: ", "http://", "https://"],
+    ["an invalid URL", { url: "http://a b/" }, "tools.it.fetch.url: ", "https://host/path"],
+    ["a password", { url: "https://me:secret@api.com/" }, "tools.it.fetch.url: "],
+    ["a variable that is not set", { url: "https://${MCP_NOT_SET}/" }, "tools.it.fetch.url: ", "MCP_NOT_SET"],
+    [
+      "a variable that is not set",
+      { url: "https://a.b/", headers: { a: "${MCP_NOT_SET}" } },
+      "tools.it.fetch.headers.a: ",
+      "MCP_NOT_SET",
+    ],
+    ["an unknown argument", { url: "https://a.b/{{c}}" }, "tools.it.fetch.url: {{c}} "],
+    ["a body for GET", { url: "https://a.b/", method: "GET", body: {} }, "tools.it.fetch.body: ", "GET"],
+    [
+      "an argument in JSON text",
+      { url: "https://a.b/", headers: { "content-type": "application/json" }, body: '{"a":"{{a}}"}' },
+      "tools.it.fetch.body: ",
+      "json",
+    ],
+    ["a form and a body", { url: "https://a.b/", form: { a: "{{a}}" }, body: "x" }, "tools.it.fetch.form: ", "body"],
+    [
+      "an unknown argument in the body",
+      { url: "https://a.b/", body: { a: ["{{c}}"] } },
+      "tools.it.fetch.body.a[0]: {{c}} ",
+    ],
+  ] as const
 ) {
   Deno.test(`a config file with ${title} (${JSON.stringify(fetch)}) is rejected with its position`, async () => {
     await withFolder({ "mcp.jsonc": toFile(fetch, { a: text }, ["a"]) }, async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertMatch(error.message, /\/mcp\.jsonc:1:\d+: tools\.it\.fetch\./);
-      assertStringIncludes(error.message, message);
+      assertStringIncludes(error.message, sentence(...names));
     });
   });
 }
@@ -486,9 +448,7 @@ for (
         const outcome = toOutcome(await client.callTool("it", { a, b }));
         assertEquals(seen.map(({ url }) => url), url === undefined ? [] : [url]);
         assertEquals(outcome.isError, url === undefined);
-        if (url === undefined) {
-          assertEquals(outcome.text, sentence());
-        }
+        if (url === undefined) assertEquals(outcome.text, sentence());
       },
     );
   });
@@ -523,9 +483,7 @@ for (const status of [301, 302, 303, 307, 308]) {
             const becomesGet = method === "GET" || status === 303 || method === "POST" && status < 303;
             assertEquals(others.map(({ method }) => method), becomesGet ? ["GET"] : []);
             assertEquals(isError, !becomesGet);
-            if (!becomesGet) {
-              assertEquals(text, sentence(`http://${elsewhere}`, "GET", "HEAD"));
-            }
+            if (!becomesGet) assertEquals(text, sentence(`http://${elsewhere}`, "GET", "HEAD"));
             for (const { body, headers } of others) {
               assertEquals(body, "");
               assert(![...headers].flat().includes("s3cret"));

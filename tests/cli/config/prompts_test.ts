@@ -139,57 +139,48 @@ arguments:
 });
 
 for (
-  const { text, message } of [
-    { text: "---\nname: x\n", message: sentence("p.md:1: ", "---") },
-    { text: "---\nname\n---\n", message: sentence("p.md:2: ", '"name"') },
-    { text: "---\ntitel: x\n---\n", message: sentence("p.md:2: ", "titel", "name, title, description, arguments") },
-    { text: "---\nname: a\n\nname: b\n---\n", message: sentence("p.md:4: ", "name") },
-    { text: "---\nname: {a: b}\n---\n", message: sentence("p.md:2: ", "name") },
-    { text: "---\nname: [a]\n---\n", message: sentence("p.md:2: ", "name") },
-    { text: "---\n- a\n---\n", message: sentence("p.md:2: ") },
-    { text: "---\n[a]: b\n---\n", message: sentence("p.md:2: ") },
-    { text: "---\narguments:\n- description: x\n---\n", message: sentence("p.md:3: ", "name") },
-    {
-      text: "---\narguments:\n- name: x\n  must: y\n---\n",
-      message: sentence("p.md:4: ", "must", "description, required, values"),
-    },
-    { text: "---\nname: *b\n---\n", message: sentence("p.md:2: ", "*b", "&b") },
-    { text: '---\nname: "x\n---\n', message: sentence("p.md:2: ") },
-    { text: "---\nname: 'x\n---\n", message: sentence("p.md:2: ") },
-    { text: "---\narguments:\n\ta: x\n---\n", message: sentence("p.md:3: ") },
-    { text: "---\narguments:\n  a: x\n b: y\n---\n", message: sentence("p.md:4: ", "YAML") },
-    { text: "---\narguments: a\n---\n", message: sentence("p.md:2: ", "arguments") },
-    { text: "---\narguments:\n  a: [b]\n---\n", message: sentence("p.md:3: ", " a ") },
-    {
-      text: "---\narguments:\n  a:\n    must: true\n---\n",
-      message: sentence("p.md:4: ", "must", "description, required, values"),
-    },
-    {
-      text: "---\narguments:\n  a:\n    required: yes\n---\n",
-      message: sentence("p.md:4: ", "required", "yes", "true"),
-    },
-    { text: "---\narguments:\n  a:\n    values: b\n---\n", message: sentence("p.md:4: ", "values") },
-    { text: "---\nname:\n  a: b\n---\n", message: sentence("p.md:2: ", "name") },
-    { text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}", message: sentence("p.md:6: ", "{{b}}") },
-    { text: "one\ntwo {{three four}}", message: sentence("p.md:2: ", "{{name}}", "\\{{") },
-  ]
+  const [text, ...names] of [
+    ["---\nname: x\n", "p.md:1: ", "---"],
+    ["---\nname\n---\n", "p.md:2: ", '"name"'],
+    ["---\ntitel: x\n---\n", "p.md:2: ", "titel", "name, title, description, arguments"],
+    ["---\nname: a\n\nname: b\n---\n", "p.md:4: ", "name"],
+    ["---\nname: {a: b}\n---\n", "p.md:2: ", "name"],
+    ["---\nname: [a]\n---\n", "p.md:2: ", "name"],
+    ["---\n- a\n---\n", "p.md:2: "],
+    ["---\n[a]: b\n---\n", "p.md:2: "],
+    ["---\narguments:\n- description: x\n---\n", "p.md:3: ", "name"],
+    ["---\narguments:\n- name: x\n  must: y\n---\n", "p.md:4: ", "must", "description, required, values"],
+    ["---\nname: *b\n---\n", "p.md:2: ", "*b", "&b"],
+    ['---\nname: "x\n---\n', "p.md:2: "],
+    ["---\nname: 'x\n---\n", "p.md:2: "],
+    ["---\narguments:\n\ta: x\n---\n", "p.md:3: "],
+    ["---\narguments:\n  a: x\n b: y\n---\n", "p.md:4: ", "YAML"],
+    ["---\narguments: a\n---\n", "p.md:2: ", "arguments"],
+    ["---\narguments:\n  a: [b]\n---\n", "p.md:3: ", " a "],
+    ["---\narguments:\n  a:\n    must: true\n---\n", "p.md:4: ", "must", "description, required, values"],
+    ["---\narguments:\n  a:\n    required: yes\n---\n", "p.md:4: ", "required", "yes", "true"],
+    ["---\narguments:\n  a:\n    values: b\n---\n", "p.md:4: ", "values"],
+    ["---\nname:\n  a: b\n---\n", "p.md:2: ", "name"],
+    ["---\narguments: [a]\n---\n{{a}}\n\n{{b}}", "p.md:6: ", "{{b}}"],
+    ["one\ntwo {{three four}}", "p.md:2: ", "{{name}}", "\\{{"],
+  ] as const
 ) {
   Deno.test(`an invalid prompt is rejected with the line of the error: ${JSON.stringify(text)}`, async () => {
     await withFolder(withPrompts({ "p.md": text }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertEquals(error.message, message);
+      assertEquals(error.message, sentence(...names));
     });
   });
 }
 
 for (
-  const { text, names, filled } of [
-    { text: "plain", names: [], filled: "plain" },
-    { text: "{{a}}", names: ["a"], filled: "<a>" },
-    { text: "x{{ a.b-c }}y{{a}}{{a}}", names: ["a.b-c", "a"], filled: "x<a.b-c>y<a><a>" },
-    { text: "\\{{a}} \\${A} $ { }} $A", names: [], filled: "{{a}} ${A} $ { }} $A" },
-    { text: "${A}${B:-b c}${C:-}", names: [], filled: "valueb c" },
-  ]
+  const [text, names, filled] of [
+    ["plain", [], "plain"],
+    ["{{a}}", ["a"], "<a>"],
+    ["x{{ a.b-c }}y{{a}}{{a}}", ["a.b-c", "a"], "x<a.b-c>y<a><a>"],
+    ["\\{{a}} \\${A} $ { }} $A", [], "{{a}} ${A} $ { }} $A"],
+    ["${A}${B:-b c}${C:-}", [], "valueb c"],
+  ] as const
 ) {
   Deno.test(`the template ${text} is filled`, () => {
     const template = parseTemplate(text, (name) => name === "A" ? "value" : undefined);

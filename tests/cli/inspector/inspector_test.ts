@@ -5,6 +5,7 @@ import { findCut, findFaint, findNameless } from "./audit.ts";
 import { programs, readAlert, test } from "./browser.ts";
 import { sentence } from "../../support/messages.ts";
 import { root, run } from "../../support/processes.ts";
+import { assertRefused } from "../refused.ts";
 
 const isDeno = typeof Deno !== "undefined";
 
@@ -68,39 +69,28 @@ Deno.test("the page runs only its own script and style, loads no other resource 
   assertNotMatch(scripts[0], /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/);
 });
 
-Deno.test({
-  name: "the committed bundle of the page is current",
-  ignore: !isDeno, // The bundler and the files are Deno's.
-  async fn() {
-    const { BUNDLE, bundlePage } = await import("../../release/inspector_page.ts");
-    try {
-      const remedy = "the bundle is not current; run `deno task inspector:page`";
-      assert(await Deno.readTextFile(BUNDLE) === await bundlePage(), remedy);
-      assertNotMatch(await Deno.readTextFile(BUNDLE), /registry\.|jsr\.io|npmjs/);
-    } finally {
-      await (await import("esbuild")).stop();
-    }
-  },
+// The bundler and the files are Deno's.
+Deno.test("the committed bundle of the page is current", { ignore: !isDeno }, async () => {
+  const { BUNDLE, bundlePage } = await import("../../release/inspector_page.ts");
+  try {
+    const remedy = "the bundle is not current; run `deno task inspector:page`";
+    assert(await Deno.readTextFile(BUNDLE) === await bundlePage(), remedy);
+    assertNotMatch(await Deno.readTextFile(BUNDLE), /registry\.|jsr\.io|npmjs/);
+  } finally {
+    await (await import("esbuild")).stop();
+  }
 });
 
-Deno.test({
-  name: "--inspect requires HTTP, a loopback host and a separate path",
-  ignore: !isDeno,
-  async fn() {
-    for (const program of Object.values(programs)) {
-      for (
-        const [words, names] of [
-          [["--inspect"], ["--inspect", "--http"]],
-          [["--http", "--inspect", "--host", "0.0.0.0"], ["0.0.0.0", "--host"]],
-          [["--http", "--inspect", "--path", "/"], [" /: ", "--path /mcp"]],
-        ] as const
-      ) {
-        const { code, stderr } = await run([...program, ...words]);
-        assertEquals(code, 2, stderr);
-        assertStringIncludes(stderr, sentence(...names));
-      }
-    }
-  },
+Deno.test("--inspect requires HTTP, a loopback host and a separate path", { ignore: !isDeno }, async () => {
+  for (const program of Object.values(programs)) {
+    for (
+      const [words, names] of [
+        [["--inspect"], ["--inspect", "--http"]],
+        [["--http", "--inspect", "--host", "0.0.0.0"], ["0.0.0.0", "--host"]],
+        [["--http", "--inspect", "--path", "/"], [" /: ", "--path /mcp"]],
+      ] as const
+    ) await assertRefused(run([...program, ...words]), sentence(...names));
+  }
 });
 
 // The following tests run in a browser.

@@ -7,6 +7,8 @@ import { sentence } from "../../support/messages.ts";
 import { type Finished, root, run } from "../../support/processes.ts";
 import { runtimes } from "../runtimes.ts";
 import { inTerminal } from "../servers.ts";
+import { assertRefused } from "../refused.ts";
+import { listModules } from "../../architecture/loaded_modules.ts";
 
 /** A user with a browser and a configuration folder. */
 class User implements AsyncDisposable {
@@ -108,12 +110,8 @@ for (const { name: runtime, program } of runtimes) {
     assertEquals(tokens.filter((token) => (examined.stdout + examined.stderr).includes(token)), []);
 
     assertStringIncludes((await ada.run("logout", href)).stderr, sentence(href));
-    const missing = await ada.run("token", href);
-    assertEquals(missing.code, 2);
-    assertStringIncludes(missing.stderr, sentence(`mcp login ${href}`));
-    const refused = await ada.run("call", href, "list");
-    assertEquals(refused.code, 2);
-    assertStringIncludes(refused.stderr, sentence(`mcp login ${href} --scope notes:read`));
+    await assertRefused(ada.run("token", href), sentence(`mcp login ${href}`));
+    await assertRefused(ada.run("call", href, "list"), sentence(`mcp login ${href} --scope notes:read`));
   });
 
   testProcesses(`${runtime}: login requests more scopes, and logout --all deletes every token`, async () => {
@@ -193,11 +191,73 @@ testProcesses("sign-in options that contradict each other are refused", async ()
       [["logout", "--all", url], [url, "--all"]],
       [["token"], ["URL"]],
     ] as const
-  ) {
-    const { code, stderr } = await run([...program, ...words]);
-    assertEquals(code, 2, stderr);
-    assertStringIncludes(stderr, sentence(...names));
-  }
+  ) await assertRefused(run([...program, ...words]), sentence(...names));
   const printed = await run([...program, "login", "--print-client-metadata", "--redirect-port", "8765"]);
   assertEquals(JSON.parse(printed.stdout).redirect_uris, ["http://127.0.0.1:8765/callback"]);
+});
+
+// What a user sees in the terminal before signing in.
+
+/** Shows the sign-in page with the given URL, and returns the lines on standard error. */
+async function show(program: readonly string[], url: string, pageHost?: string): Promise<string> {
+  const file = await Deno.makeTempFile({ suffix: ".ts" });
+  const page = {
+    url,
+    server: "https://mcp.example.com/mcp",
+    issuer: "https://login.example.com",
+    pageHost,
+    scopes: [],
+  };
+  await Deno.writeTextFile(
+    file,
+    `import { terminalUserAgent } from "${root}src/cli/sign_in/terminal_user_agent.ts";
+const attempt = await terminalUserAgent({ opens: false, isForced: true })({ issuer: "", path: "/callback/a1" });
+await attempt.visit(${JSON.stringify(page)}, { signal: AbortSignal.timeout(1) }).catch(() => {});
+await attempt.end(new Error("enough"));
+`,
+  );
+  const { stderr, code } = await run([...program, file]);
+  await Deno.remove(file);
+  assertEquals(code, 0, stderr);
+  return stderr;
+}
+
+for (const program of [["deno", "run", "-A", "--no-check", `--config=${root}deno.json`], ["bun"]]) {
+  testProcesses(
+    `mix-up: the terminal shows the host of a sign-in page that is not the issuer's host (${program[0]})`,
+    async () => {
+      const evil = await show(program, "https://honest.example.com/authorize?state=1", "honest.example.com");
+      assertStringIncludes(evil, sentence("https://login.example.com"));
+      assertStringIncludes(evil, sentence("honest.example.com", "another host"));
+      const usual = await show(program, "https://login.example.com/authorize?state=1");
+      assertEquals(usual.includes("another host"), false);
+    },
+  );
+}
+
+// Clients and commands without a sign-in load neither the modules nor the packages of the sign-in.
+
+testProcesses("no sign-in module is loaded before a server requires a sign-in", async () => {
+  const commands = [
+    "main",
+    "call",
+    "task",
+    "read",
+    "prompt",
+    "inspect",
+    "inspector/serve",
+    "doctor",
+    "bridge",
+    "login",
+  ];
+  for (const entry of [...commands.map((name) => `src/cli/${name}.ts`), "src/client/client.ts"]) {
+    const modules = await listModules(entry);
+    assertEquals(modules.filter((path) => /client\/oauth|oauth4webapi|jose/.test(path)), [], entry);
+  }
+  const found = await listModules("src/cli/sign_in/command_sign_in.ts");
+  assertEquals(
+    found.some((path) => path.includes("oauth4webapi")),
+    true,
+    "the test did not find the packages of the sign-in",
+  );
 });

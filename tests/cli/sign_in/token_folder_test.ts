@@ -114,10 +114,11 @@ inFolder(
   },
 );
 
-Deno.test({
-  name: "a folder that belongs to another user is refused with the remedy",
-  ignore: process.getuid?.() !== 0, // only root can change the owner of a folder
-  async fn() {
+// only root can change the owner of a folder
+Deno.test(
+  "a folder that belongs to another user is refused with the remedy",
+  { ignore: process.getuid?.() !== 0 },
+  async () => {
     const path = mkdtempSync(`${tmpdir()}/mcp-tokens-`);
     try {
       const folder = tokenFolder(path);
@@ -131,7 +132,7 @@ Deno.test({
       rmSync(path, { recursive: true });
     }
   },
-});
+);
 
 inFolder("a running process holds a lock for as long as it needs", async (path) => {
   const [first, second] = [tokenFolder(path, { deadMs: 2000 }), tokenFolder(path, { deadMs: 2000 })];

@@ -11,6 +11,7 @@ import {
 } from "../../../src/client/oauth/oauth.ts";
 import { textOf } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
+import { throwing } from "../../support/throwing.ts";
 import { Bed } from "./bed.ts";
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -257,9 +258,7 @@ Deno.test("workload: the client sends the same assertion again after a failure o
   const failures = [
     () => Response.json({ error: "temporarily_unavailable" }, { status: 503 }),
     () => new Response("", { status: 502 }),
-    () => {
-      throw new TypeError("connection reset");
-    },
+    throwing(new TypeError("connection reset")),
   ];
   for (const fail of failures) {
     let isFailing = true;

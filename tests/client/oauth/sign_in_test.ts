@@ -54,6 +54,12 @@ async function use(bed: Bed, options?: Partial<SignInOptions>): Promise<string> 
   return textOf(await client.callTool("hello"));
 }
 
+/** Signs in, and makes the stored access token for the server expire. */
+async function useAndExpire(bed: Bed, store: TokenStore, options?: Partial<SignInOptions>): Promise<void> {
+  await use(bed, { store, ...options });
+  await expire(bed, store);
+}
+
 /** Makes the stored access token for the server expire. */
 async function expire(bed: Bed, store: TokenStore): Promise<void> {
   const expired = { expiresAt: 1, issuedAt: 0 };
@@ -79,11 +85,12 @@ function checkSecrets(bed: Bed): void {
  * Registers a test that the sign-in fails with an error that contains all `names` and no secret. `visits` and `forms`
  * are the expected numbers of authorization requests and token requests.
  */
-function refuses(name: string, wrong: Wrong, { names = [], visits = 0, forms = 0, ...options }: {
-  readonly names?: readonly (string | number)[];
-  readonly visits?: number;
-  readonly forms?: number;
-} & Partial<SignInOptions> = {}): void {
+function refuses(
+  name: string,
+  wrong: Wrong,
+  names: readonly (string | number)[] = [],
+  { visits = 0, forms = 0, ...options }: { visits?: number; forms?: number } & Partial<SignInOptions> = {},
+): void {
   Deno.test(`refused: ${name}`, async () => {
     await using bed = new Bed(wrong);
     const error = await assertRejects(() => use(bed, options), Error);
@@ -264,11 +271,9 @@ Deno.test("a request fails after a few sign-ins if the server never accepts the 
 
 // Discovery of metadata.
 const evil = { resource: "https://evil.example.com/mcp" };
-refuses(
-  "resource metadata of another server",
-  { resourceMetadata: (right) => ({ ...right, ...evil }) },
-  { names: [evil.resource] },
-);
+refuses("resource metadata of another server", { resourceMetadata: (right) => ({ ...right, ...evil }) }, [
+  evil.resource,
+]);
 for (
   const resource of [
     "https://mcp.example.com/mcp/deeper",
@@ -285,11 +290,7 @@ for (
     5,
   ]
 ) {
-  refuses(
-    `the resource ${resource}`,
-    { resourceMetadata: (right) => ({ ...right, resource }) },
-    { names: [String(resource)] },
-  );
+  refuses(`the resource ${resource}`, { resourceMetadata: (right) => ({ ...right, resource }) }, [String(resource)]);
 }
 for (
   const resource of [
@@ -310,11 +311,9 @@ for (
     "https://mcp.example\u3002com/mcp",
   ]
 ) {
-  refuses(
-    `the resource ${JSON.stringify(resource)}, which another program may read as another URL`,
-    { resourceMetadata: (right) => ({ ...right, resource }) },
-    { names: ["mcp.example", "resource"] },
-  );
+  refuses(`the resource ${JSON.stringify(resource)}, which another program may read as another URL`, {
+    resourceMetadata: (right) => ({ ...right, resource }),
+  }, ["mcp.example", "resource"]);
 }
 
 Deno.test("a resource that the user has named once is not named again to renew, replace or revoke the tokens", async () => {
@@ -351,7 +350,8 @@ for (
   refuses(
     `the resource ${resource} if the user has named ${named}`,
     { resourceMetadata: (right) => ({ ...right, resource }) },
-    { names: [resource], resource: named },
+    [resource],
+    { resource: named },
   );
 }
 
@@ -367,7 +367,8 @@ for (
   refuses(
     `the resource ${resource} of the server ${server}${named ? ` if the user has named ${named}` : ""}`,
     { server, resourceMetadata: (right) => ({ ...right, resource }) },
-    { names: [resource], resource: named },
+    [resource],
+    { resource: named },
   );
 }
 
@@ -400,38 +401,28 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
   await bed[Symbol.asyncDispose]();
 });
 
-refuses("the resource null", { resourceMetadata: (right) => ({ ...right, resource: null }) }, {
-  names: ["contains no resource;"],
-});
-refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, {
-  names: ["contains no resource;"],
-});
+refuses("the resource null", { resourceMetadata: (right) => ({ ...right, resource: null }) }, [
+  "contains no resource;",
+]);
+refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, ["contains no resource;"]);
 for (const list of [[], "https://login.example.com", undefined, [5]]) {
   const name = `the authorization servers ${JSON.stringify(list)}`;
   refuses(name, { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) });
 }
-refuses(
-  "metadata of another issuer",
-  { metadata: (right) => ({ ...right, issuer: "https://evil.example.com" }) },
-  { names: ["https://evil.example.com", "https://login.example.com"] },
-);
+refuses("metadata of another issuer", { metadata: (right) => ({ ...right, issuer: "https://evil.example.com" }) }, [
+  "https://evil.example.com",
+  "https://login.example.com",
+]);
 for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com", "https://login.example.com:443"]) {
-  refuses(
-    `the issuer ${issuer} in another spelling`,
-    { metadata: (right) => ({ ...right, issuer }) },
-    { names: [issuer, "https://login.example.com"] },
-  );
+  refuses(`the issuer ${issuer} in another spelling`, { metadata: (right) => ({ ...right, issuer }) }, [
+    issuer,
+    "https://login.example.com",
+  ]);
 }
 refuses("metadata that is named but does not exist", { resourceMetadata: () => undefined });
-refuses(
-  "metadata that responds with an error",
-  { metadata: () => new Response("", { status: 503 }) },
-  { names: [503] },
-);
-refuses("an authorization server over http", { issuer: "http://login.example.com" }, {
-  names: ["http://login.example.com"],
-});
-refuses("a server over http", { server: "http://mcp.example.com/mcp" }, { names: ["http://mcp.example.com/mcp"] });
+refuses("metadata that responds with an error", { metadata: () => new Response("", { status: 503 }) }, [503]);
+refuses("an authorization server over http", { issuer: "http://login.example.com" }, ["http://login.example.com"]);
+refuses("a server over http", { server: "http://mcp.example.com/mcp" }, ["http://mcp.example.com/mcp"]);
 for (
   const host of [
     "localhost",
@@ -448,66 +439,46 @@ for (
     "[2002:7f00:1::]",
   ]
 ) {
-  refuses(
-    `an authorization server in a private network (${host})`,
-    { issuer: `https://${host}` },
-    { names: [`https://${host}`] },
-  );
+  refuses(`an authorization server in a private network (${host})`, { issuer: `https://${host}` }, [`https://${host}`]);
 }
-refuses(
-  "metadata in a private network",
-  { challenge: () => 'Bearer resource_metadata="https://10.0.0.1/x"' },
-  { names: ["https://10.0.0.1"] },
-);
+refuses("metadata in a private network", { challenge: () => 'Bearer resource_metadata="https://10.0.0.1/x"' }, [
+  "https://10.0.0.1",
+]);
 refuses(
   "a token endpoint in a private network",
   { metadata: (right) => ({ ...right, token_endpoint: "https://10.0.0.1/token" }) },
-  { names: ["https://10.0.0.1"], visits: 1 },
+  ["https://10.0.0.1"],
+  { visits: 1 },
 );
-refuses(
-  "an authorization page whose URL is a script",
-  { metadata: (right) => ({ ...right, authorization_endpoint: "javascript:alert(1)" }) },
-  { names: ["javascript:alert(1)"] },
-);
-refuses(
-  "no PKCE",
-  { metadata: ({ code_challenge_methods_supported: _, ...right }) => right },
-  { names: ["PKCE", "S256"] },
-);
-refuses(
-  "PKCE without S256",
-  { metadata: (right) => ({ ...right, code_challenge_methods_supported: ["plain"] }) },
-  { names: ["PKCE", "S256"] },
-);
+refuses("an authorization page whose URL is a script", {
+  metadata: (right) => ({ ...right, authorization_endpoint: "javascript:alert(1)" }),
+}, ["javascript:alert(1)"]);
+refuses("no PKCE", { metadata: ({ code_challenge_methods_supported: _, ...right }) => right }, ["PKCE", "S256"]);
+refuses("PKCE without S256", { metadata: (right) => ({ ...right, code_challenge_methods_supported: ["plain"] }) }, [
+  "PKCE",
+  "S256",
+]);
 refuses("endless redirects", {
   metadata: (_, { href }) => new Response(null, { status: 302, headers: { location: href } }),
-}, { names: [5] });
+}, [5]);
 refuses("a redirect to another origin", {
   metadata: () => new Response(null, { status: 302, headers: { location: "https://evil.example.com/x" } }),
-}, { names: ["https://evil.example.com"] });
-refuses(
-  "huge metadata",
-  { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) },
-  { names: ["https://login.example.com/.well-known/oauth-authorization-server", 1048576] },
-);
-refuses(
-  "an authorization server without client registration",
-  { metadata: ({ registration_endpoint: _, ...right }) => right },
-  { names: ["https://login.example.com"] },
-);
+}, ["https://evil.example.com"]);
+refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) }, [
+  "https://login.example.com/.well-known/oauth-authorization-server",
+  1048576,
+]);
+refuses("an authorization server without client registration", {
+  metadata: ({ registration_endpoint: _, ...right }) => right,
+}, ["https://login.example.com"]);
 for (const registration of [{}, { client_id: 5 }, { client_id: "" }]) {
-  refuses(
-    `the registration ${JSON.stringify(registration)}`,
-    { registration: () => registration },
-    { names: ["client_id"] },
-  );
+  refuses(`the registration ${JSON.stringify(registration)}`, { registration: () => registration }, ["client_id"]);
 }
 refuses("a registration that is refused", {
   registration: () =>
     Response.json({ error: "invalid_redirect_uri", error_description: "not\u001b[31m here" }, { status: 400 }),
-}, { names: ["invalid_redirect_uri", "not\\u{1b}[31m here"] });
-refuses("a client of another authorization server", {}, {
-  names: ["https://other.example.com", "https://login.example.com"],
+}, ["invalid_redirect_uri", "not\\u{1b}[31m here"]);
+refuses("a client of another authorization server", {}, ["https://other.example.com", "https://login.example.com"], {
   client: { id: "a", issuer: "https://other.example.com" },
 });
 
@@ -516,13 +487,12 @@ const back = (change: (url: URL) => void) => (url: URL) => {
   change(url);
   return url.href;
 };
-const [state, iss] = ["state", "iss"].map((name) => ({ names: [name], visits: 1 }));
-refuses("no state", { back: back((url) => url.searchParams.delete("state")) }, state);
-refuses("a replayed state", { back: back((url) => url.searchParams.set("state", "old")) }, state);
-refuses("a second state", { back: back((url) => url.searchParams.append("state", "old")) }, state);
-refuses("no iss", { back: back((url) => url.searchParams.delete("iss")) }, iss);
+refuses("no state", { back: back((url) => url.searchParams.delete("state")) }, ["state"], { visits: 1 });
+refuses("a replayed state", { back: back((url) => url.searchParams.set("state", "old")) }, ["state"], { visits: 1 });
+refuses("a second state", { back: back((url) => url.searchParams.append("state", "old")) }, ["state"], { visits: 1 });
+refuses("no iss", { back: back((url) => url.searchParams.delete("iss")) }, ["iss"], { visits: 1 });
 for (const wrong of ["https://evil.example.com", "https://login.example.com/", "HTTPS://login.example.com", ""]) {
-  refuses(`the iss ${wrong}`, { back: back((url) => url.searchParams.set("iss", wrong)) }, iss);
+  refuses(`the iss ${wrong}`, { back: back((url) => url.searchParams.set("iss", wrong)) }, ["iss"], { visits: 1 });
 }
 refuses(
   "an iss that the metadata does not announce",
@@ -530,19 +500,15 @@ refuses(
     metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => right,
     back: back((url) => url.searchParams.set("iss", "https://evil.example.com")),
   },
-  iss,
+  ["iss"],
+  { visits: 1 },
 );
-refuses("another address", { back: (url) => url.href.replace("/callback", "/other") }, { visits: 1 });
-refuses("no address", { back: () => "nonsense" }, { visits: 1 });
-refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, {
-  names: ["closed the window"],
+refuses("another address", { back: (url) => url.href.replace("/callback", "/other") }, [], { visits: 1 });
+refuses("no address", { back: () => "nonsense" }, [], { visits: 1 });
+refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, ["closed the window"], {
   visits: 1,
 });
-refuses("a user who takes too long", { back: () => new Promise(() => {}) }, {
-  visits: 1,
-  signInMs: 20,
-  names: ["20 ms"],
-});
+refuses("a user who takes too long", { back: () => new Promise(() => {}) }, ["20 ms"], { visits: 1, signInMs: 20 });
 refuses(
   "an error of the authorization server",
   {
@@ -551,7 +517,8 @@ refuses(
       url.searchParams.set("error_description", "No\u202e.");
     }),
   },
-  { names: ["access_denied", "No\\u{202e}."], visits: 1 },
+  ["access_denied", "No\\u{202e}."],
+  { visits: 1 },
 );
 
 Deno.test("refused: an error from another authorization server, whose text is not shown", async () => {
@@ -592,9 +559,9 @@ const tokens: readonly (readonly [string, TokenResponse, ...names: (string | num
   ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "https://login.example.com/", 1048576],
 ];
 for (const [name, token, ...names] of tokens) {
-  refuses(`the token endpoint gives ${name}`, { token }, { names, visits: 1, forms: 1 });
+  refuses(`the token endpoint gives ${name}`, { token }, names, { visits: 1, forms: 1 });
 }
-refuses("a bearer token in response to a request for a bound token", {}, { visits: 1, forms: 1, dpop: true });
+refuses("a bearer token in response to a request for a bound token", {}, [], { visits: 1, forms: 1, dpop: true });
 
 Deno.test("refused: a token that a header cannot contain, and the error does not contain the token", async () => {
   for (const odd of ["a\r\nb: c", "a b", "\u00e9"]) {
@@ -672,8 +639,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
     token: (right, form) => form.grant_type === "refresh_token" && answer ? answer() : right,
   });
   const store = memoryTokens();
-  await use(bed, { store });
-  await expire(bed, store);
+  await useAndExpire(bed, store);
   answer = () => new Response("", { status: 503 });
   await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, 503));
   assert(await bed.signIn({ store }).info(bed.server), "the user was signed out");
@@ -699,8 +665,7 @@ for (
   Deno.test(`a renewal that the authorization server refuses with ${name} leads to a new sign-in`, async () => {
     await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
     const store = memoryTokens();
-    await use(bed, { store });
-    await expire(bed, store);
+    await useAndExpire(bed, store);
     assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
   });
 }
@@ -716,22 +681,27 @@ for (
   Deno.test(`a renewal that fails with ${name} does not end the grant`, async () => {
     await using bed = new Bed({ token: (right, form) => form.grant_type === "refresh_token" ? answer() : right });
     const store = memoryTokens();
-    await use(bed, { store });
-    await expire(bed, store);
+    await useAndExpire(bed, store);
     await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, name));
     assertEquals([(await bed.signIn({ store }).info(bed.server))?.issuer, bed.visits.length], [bed.issuer, 1]);
   });
 }
 
-refuses("a code that the token endpoint refuses with status 200", {
-  token: () => Response.json({ error: "bad_verification_code", error_description: "The code is incorrect." }),
-}, { names: ["bad_verification_code", "The code is incorrect."], visits: 1, forms: 1 });
-refuses("a refusal with status 200 that repeats the secrets of the request", {
-  token: (_, form) => Response.json({ error: "bad_code", error_description: `${form.code} ${form.code_verifier}` }),
-}, { names: ["bad_code"], visits: 1, forms: 1 });
+refuses(
+  "a code that the token endpoint refuses with status 200",
+  { token: () => Response.json({ error: "bad_verification_code", error_description: "The code is incorrect." }) },
+  ["bad_verification_code", "The code is incorrect."],
+  { visits: 1, forms: 1 },
+);
+refuses(
+  "a refusal with status 200 that repeats the secrets of the request",
+  { token: (_, form) => Response.json({ error: "bad_code", error_description: `${form.code} ${form.code_verifier}` }) },
+  ["bad_code"],
+  { visits: 1, forms: 1 },
+);
 refuses("a registration that is refused with status 200", {
   registration: () => Response.json({ error: "invalid_client_metadata" }),
-}, { names: ["invalid_client_metadata"] });
+}, ["invalid_client_metadata"]);
 
 Deno.test("a request fails without a second sign-in if the server refuses a token that was just issued", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
@@ -796,8 +766,7 @@ Deno.test("a manually registered client belongs to the authorization server of i
   const store = memoryTokens();
   const client = { id: "by-hand" };
   await using bed = new Bed();
-  await use(bed, { store, client });
-  await expire(bed, store);
+  await useAndExpire(bed, store, { client });
   await using moved = new Bed({ issuer: "https://new.example.com" });
   await assertRejects(() => use(moved, { store, client }), Error, sentence(bed.issuer, moved.issuer));
   assertEquals([moved.visits, moved.forms], [[], []]);
@@ -848,8 +817,7 @@ Deno.test("an error contains no secret, even if the authorization server's respo
     },
   });
   const options = { store, client: { id: "a", secret: "client-secret", issuer: bed.issuer } };
-  await use(bed, options);
-  await expire(bed, store);
+  await useAndExpire(bed, store, options);
   isRepeating = true;
   for (const each of [options, { client: options.client }]) {
     sent.length = 0;
@@ -873,8 +841,7 @@ Deno.test("the user signs in again if the server refuses a renewed token", async
     token: (right, form) => form.grant_type === "refresh_token" ? { ...right, access_token: "not-accepted" } : right,
   });
   const store = memoryTokens();
-  await use(bed, { store });
-  await expire(bed, store);
+  await useAndExpire(bed, store);
   assertEquals(await use(bed, { store }), "Hello!");
   assertEquals(bed.forms.map(({ grant_type }) => grant_type), [
     "authorization_code",
@@ -1069,7 +1036,8 @@ for (
       }),
       registration: (right) => ({ ...right, client_id: id }),
     },
-    { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
+    ["https://login.example.com", "client_id"],
+    { clientMetadataUrl: document },
   );
 }
 
@@ -1120,8 +1088,7 @@ Deno.test("without the user, a token is renewed with its refresh token, but nobo
       return auth.refresh?.(challenge, { signal: new AbortController().signal, interactive });
     };
     assertEquals([await refresh(false), bed.visits.length], [false, 0]);
-    await use(bed, { store });
-    await expire(bed, store);
+    await useAndExpire(bed, store);
     assertEquals([await refresh(false), bed.visits.length], [hasRefreshToken, 1]);
   }
 });

@@ -561,12 +561,15 @@ function toResource<Input, S>(
 ): Resource<Input, S> {
   const { name, read, tags, complete, suggest, mapError } = options;
   const { key, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
-  const apply = layers?.completion;
-  const common = { place: `resource ${quote(key)}`, name: key, apply, allow, scopes, services, mapError };
+  const toCommon = () => {
+    // Reading `completion` asks the layers for their steps.
+    const apply = layers?.completion;
+    return { place: `resource ${quote(key)}`, name: key, apply, allow, scopes, services, mapError };
+  };
   const also = kind === "template"
-    ? [completion({ type: "ref/resource", ...common, names, complete, match })]
+    ? [completion({ type: "ref/resource", ...toCommon(), names, complete, match })]
     : templates
-    ? [completion({ type: "provider", ...common, names, ofTemplates: { key, templates, listMs, suggest } })]
+    ? [completion({ type: "provider", ...toCommon(), names, ofTemplates: { key, templates, listMs, suggest } })]
     : [];
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];

@@ -40,10 +40,11 @@ for (const [title, reloadMs] of [["long", 1500], ["short", 100]] as const) {
   Deno.test(`a change during a ${title} reload is loaded by the next reload`, async () => {
     await watch(reloadMs, async (write, seen) => {
       await write("the second");
-      await until(() => seen.length === 1, "the first reload has read the file");
+      await until(() => seen.includes("the second"), "the first reload has read the file");
       await write("the third one");
-      await until(() => seen.length === 2, "the second reload has read the file");
-      assertEquals(seen, ["the second", "the third one"]);
+      await until(() => seen.includes("the third one"), "the second reload has read the file");
+      // A slow watcher may also load the first version.
+      assertEquals(seen.filter((text) => text !== "first"), ["the second", "the third one"]);
     });
   });
 }

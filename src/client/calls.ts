@@ -152,6 +152,13 @@ export interface ToClientOptions {
   readonly findOutput?: (name: string) => Params | undefined;
 }
 
+const connections = new WeakMap<Client, Rpc>();
+
+/** Begins to treat the requests of a client as requests of different users. */
+export function shareClient(client: Client): void {
+  connections.get(client)?.share();
+}
+
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks(options.findOutput);
@@ -160,7 +167,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     if (method === "notifications/tools/list_changed") outputs.forget();
   });
   const close = () => requests.close();
-  return {
+  const client: Client = {
     get server() {
       return protocol.server;
     },
@@ -198,6 +205,8 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     close,
     [Symbol.asyncDispose]: close,
   };
+  connections.set(client, rpc);
+  return client;
 }
 
 async function read(requests: Requests, uri: string, options?: RequestOptions): ReturnType<Client["readResource"]> {

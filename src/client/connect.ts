@@ -69,6 +69,16 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly probeMs?: number;
 }
 
+/** The options of a part of this library that keeps questions open for a long time, and limits them itself. */
+export interface OwnConnectOptions extends ConnectOptions {
+  readonly [INTERNALS]?: {
+    /** Maximum number of server requests that are answered at the same time. */
+    readonly answering: number;
+    /** Whether the requests belong to different users. */
+    readonly isShared: boolean;
+  };
+}
+
 /** The options that `connectTest` has too. */
 export const CONNECTION = {
   ...ANSWER,
@@ -206,7 +216,7 @@ function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly 
   );
 }
 
-async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
+async function attempt(open: Open, versions: readonly string[], options: OwnConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
   const {
     extensions,
@@ -226,11 +236,13 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     answer,
     timeoutMs,
     maxAnswers,
+    answering: options[INTERNALS]?.answering,
     use: options.use,
     onError,
     open: (onMessage) => open({ onMessage, onBroken: onError }),
     repeatsAnswers: true,
   });
+  if (options[INTERNALS]?.isShared) rpc.share();
   // Requests can have other credentials, if functions of the program can change their headers.
   const isFixed = !options.use?.length && !options.fetch;
   const lists = new ListCache(isFixed ? rpc.channel.tokens ?? NO_TOKENS : undefined);

@@ -154,6 +154,8 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
+  /** Maximum number of server requests that are answered at the same time. Defaults to {@linkcode MAX_ANSWERING}. */
+  readonly answering?: number;
   /** Maximum number of answers for one request of the program. Defaults to {@linkcode MAX_ANSWERS}. */
   readonly maxAnswers?: number;
   /** The first function is the outermost. */
@@ -254,7 +256,8 @@ export class Rpc {
   readonly #running = new Set<Running>();
   readonly #late = new BoundedMap<Id, (result: Result) => void>({ full: "evict", max: MAX_LATE });
   readonly #questions = new Set<Question>();
-  readonly #slots = new Slots(MAX_ANSWERING);
+  #slots: Slots;
+  #isShared = false;
   /** The turn of a request with callbacks of its own, where all messages share one stream. */
   readonly #turns = new Slots(1);
   /** Number of questions that callbacks are answering. */
@@ -269,6 +272,7 @@ export class Rpc {
   constructor(options: RpcOptions) {
     const { codec, answer, timeoutMs, maxAnswers = MAX_ANSWERS, use = [], open, onError, repeatsAnswers = false } =
       options;
+    this.#slots = new Slots(options.answering ?? MAX_ANSWERING);
     this.budget = new AnswerBudget(maxAnswers);
     this.codec = codec;
     this.timeoutMs = timeoutMs;
@@ -278,6 +282,15 @@ export class Rpc {
     this.#onUnidentified = options.onUnidentified ?? onError;
     this.#repeatsAnswers = repeatsAnswers;
     this.channel = open((message) => this.receive(message));
+  }
+
+  /**
+   * Begins to treat requests as requests of different users. A message that does not say to which request it belongs then
+   * belongs to none of them, and users who do not answer leave the others their places.
+   */
+  share(): void {
+    this.#isShared = true;
+    this.#slots = new Slots(Infinity);
   }
 
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
@@ -318,7 +331,8 @@ export class Rpc {
    * callback may wait for this request.
    */
   async #exchange(request: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
-    const isAlone = options.answer && this.codec.hasSession && !this.channel.openStream && canAsk(request);
+    const isAlone = options.answer && !this.#isShared && this.codec.hasSession && !this.channel.openStream &&
+      canAsk(request);
     const send = () => this.#sendNow(request, options);
     return isAlone && !this.#answering
       ? await this.#turns.run(send, options.signal ?? this.#aborted.signal)
@@ -384,7 +398,9 @@ export class Rpc {
     if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
     if (method === "notifications/cancelled") this.#receiveCancelled(params.requestId);
-    const belongs = from ? [from] : [...this.#running].filter((each) => mayBelong(notification, each));
+    const belongs = from
+      ? [from]
+      : [...this.#running].filter((each) => mayBelong(notification, each) ?? !this.#isShared);
     for (const deliver of [...this.listeners, ...belongs.map(({ deliver }) => deliver)]) {
       try {
         deliver(notification);
@@ -591,6 +607,14 @@ export class Rpc {
    */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;
+    if (this.#isShared) {
+      throw McpError.internalError(
+        `Cannot answer ${
+          toShown(method)
+        }: requests of several users share this connection, and the message does not say ` +
+          "to which request it belongs; send it on the stream of the request",
+      );
+    }
     const running = [...this.#running];
     const able = running.filter(({ request }) => canAsk(request));
     const [first, ...others] = able.length ? able : running;
@@ -667,9 +691,9 @@ function isProgress(params: Params): params is Params & Progress {
 }
 
 // Tests whether a notification may belong to a request. If all messages share one channel, only progress notifications
-// identify their request. All other notifications may belong to any running request.
-function mayBelong({ method, params }: Notification, { id, token }: Running): boolean {
+// identify their request. Returns `undefined` for all other notifications, which may belong to any running request.
+function mayBelong({ method, params }: Notification, { id, token }: Running): boolean | undefined {
   const meta = isObject(params._meta) ? params._meta : {};
   if (SUBSCRIPTION in meta) return meta[SUBSCRIPTION] === id;
-  return method === "notifications/progress" ? params.progressToken === token : true;
+  return method === "notifications/progress" ? params.progressToken === token : undefined;
 }

@@ -67,7 +67,7 @@ export interface LifeParts {
 export function toLife({ id, check, watch }: LifeParts): Handler {
   const servers = new Set<ChangeNotifier>();
   const all: ChangeNotifier = {
-    resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
+    resourceUpdated: (uri, options) => servers.forEach((server) => server.resourceUpdated(uri, options)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
   };
   let stop = async () => {};

@@ -99,7 +99,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
       enable: (selected, callers) => servers.forEach((server) => server.handlers.enable(selected, callers)),
       disable: (selected, callers) => servers.forEach((server) => server.handlers.disable(selected, callers)),
     },
-    resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
+    resourceUpdated: (uri, options) => servers.forEach((server) => server.resourceUpdated(uri, options)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
     ready: async () => {

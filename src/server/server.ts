@@ -298,9 +298,11 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     server: {
       // The cast is safe, because only the library's factories can create handlers.
       handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
-      resourceUpdated(uri) {
+      resourceUpdated(uri, options = {}) {
         checkUri(uri);
-        if (!site.closed) changes.emit({ kind: "resource", uri });
+        checkOptions("announce a changed resource", options, LIST_CHANGED);
+        const { to } = options;
+        if (!site.closed) changes.emit({ kind: "resource", uri, ...to && { to: new Set([to]) } });
       },
       listChanged(list, options = {}) {
         checkOptions(`announce that ${list} have changed`, options, LIST_CHANGED);

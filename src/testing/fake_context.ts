@@ -240,9 +240,9 @@ function makeHost(options: FakeContextOptions, rounds: Rounds, records: Records)
   const readFake = () => pathParams as never;
   return {
     server: {
-      resourceUpdated(uri) {
+      resourceUpdated(uri, options) {
         checkUri(uri);
-        records.announced.push({ kind: "resource", uri });
+        records.announced.push({ kind: "resource", uri, ...options });
       },
       listChanged: (list, options) => void records.announced.push({ kind: "list", list, ...options }),
       handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },

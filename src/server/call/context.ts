@@ -89,7 +89,7 @@ export type Elicited<T> =
 /** The name of a list that clients can request, such as `tools`. */
 export type ListName = "tools" | "resources" | "prompts";
 
-/** Options of `listChanged`. */
+/** Options of `listChanged` and `resourceUpdated`. */
 export interface ListChangedOptions {
   /**
    * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. `ctx` is the context in which the
@@ -105,9 +105,9 @@ export interface ListChangedOptions {
 export interface ChangeNotifier {
   /**
    * Notifies a resource's subscribers that the resource has changed. Subscribers that are no longer allowed to see the
-   * resource are not notified.
+   * resource are not notified. With `to`, notifies only subscribers of this instance.
    */
-  resourceUpdated(uri: string): void;
+  resourceUpdated(uri: string, options?: ListChangedOptions): void;
   /**
    * Notifies clients that a list has changed, for example because `allow` now returns a different result. The server
    * notifies clients automatically when handlers are added or removed. Does nothing if the server has never had

@@ -10,7 +10,8 @@ export function findCall(ctx: Pick<Context<unknown>, "principal">): Call | undef
   // The cast is safe: a context with services refers to its call, a context without services is the call, and the check
   // below finds any other object.
   const call: Partial<Call> = Reflect.get(ctx, CALL) ?? ctx as Partial<Call>;
-  return call.link?.account && call as Call; // The cast is safe, because only a call has a link with an account.
+  // Do not read the account, because its getter fails after the request has ended on some runtimes.
+  return call.link && "account" in call.link ? call as Call : undefined; // The cast is safe, because only a call has such a link.
 }
 
 /** @throws {TypeError} if the context belongs to no call. `purpose` is what fails. */

@@ -14,13 +14,15 @@ import {
   ToolError,
   URLS_REQUIRED,
 } from "../../core/protocol/errors.ts";
+import { toPrintableLine } from "../../core/kit/printable.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel, type Root } from "../../core/protocol/types.ts";
 import type { ClientInfo, Context, Elicited, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
+import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { JoinedProgress } from "./joined_progress.ts";
-import { FORM, type PreparedQuestion, type Question } from "./question.ts";
+import { FORM, isQuestion, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { delay } from "../../core/kit/deadline.ts";
 import { systemClock } from "../../core/timers.ts";
@@ -67,7 +69,13 @@ export interface Forwarding<R> {
   readonly call: ForwardingCall;
   readonly ask: (question: PreparedQuestion) => Promise<unknown>;
   readonly send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>;
-  readonly options: ForwardOptions;
+  readonly options: OwnForwardOptions;
+}
+
+/** The options of a part of this library that keeps something for a state of the other server. */
+export interface OwnForwardOptions extends ForwardOptions {
+  /** Called if the request ends although the other server waits for answers. */
+  readonly [INTERNALS]?: (requestState: unknown) => void;
 }
 
 const OPTIONS: KnownOptions<keyof ForwardOptions> = { names: { key: true } };
@@ -93,13 +101,13 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const request = toRequest(forwarding, key);
   const before = place.rounds?.get(place.key);
   let questions = before?.questions ?? 0;
-  let retry = before ? await answer(forwarding, key, before) : {};
+  let retry = before ? await answerOrEnd(forwarding, key, before) : {};
   for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
     const work = () => sendOnce(call, () => send(retry, request));
     // The next run does not repeat this work if the result contains questions.
     const result = await (reruns ? reruns.once(call, work) : work());
     // Another type is an error: the result is then the questions of an error that pages can solve.
-    const { resultType, inputRequests, requestState, isBlocked } = Object(result) as Partial<Blocked>;
+    const { resultType, inputRequests, requestState, [BLOCKED]: isBlocked } = Object(result) as Partial<Blocked>;
     if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
     const asked = { round, inputRequests, requestState, questions: questions += added, ...isBlocked && { isBlocked } };
@@ -109,7 +117,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
       );
     }
     place.rounds?.set(place.key, asked);
-    retry = await answer(forwarding, key, asked);
+    retry = await answerOrEnd(forwarding, key, asked);
   }
   throw new Error(
     `Cannot forward the request: the other server still requires input after ${MAX_ROUNDS} rounds, which is the limit`,
@@ -202,12 +210,15 @@ function toProgress(call: ForwardingCall): ForwardedRequest["onProgress"] {
   };
 }
 
+/** Key that no result of another server has. */
+const BLOCKED = Symbol("blocked");
+
 /** The questions of an error that the user can solve by opening pages. */
 interface Blocked {
   readonly resultType: string;
   readonly inputRequests: unknown;
   readonly requestState?: unknown;
-  readonly isBlocked?: true;
+  readonly [BLOCKED]?: true;
 }
 
 async function sendOnce<R extends object>(call: ForwardingCall, send: () => R | Promise<R>): Promise<R | Blocked> {
@@ -228,13 +239,13 @@ async function sendOnce<R extends object>(call: ForwardingCall, send: () => R | 
 /**
  * Returns the pages of the error "URL elicitation required", which only the last revision with sessions has.
  */
-function findPages(error: unknown): Blocked | undefined {
+export function findPages(error: unknown): Blocked | undefined {
   if (!isRemoteError(error) || error.code !== URLS_REQUIRED) return;
   const { elicitations }: Params = Object(error.data);
   if (!Array.isArray(elicitations) || !elicitations.length) return;
   const pages = elicitations.map((params, at) => [String(Object(params).elicitationId ?? at), params] as const);
   const questions = pages.map(([id, params]) => [id, { method: "elicitation/create", params }]);
-  return { resultType: "input_required", inputRequests: Object.fromEntries(questions), isBlocked: true };
+  return { resultType: "input_required", inputRequests: Object.fromEntries(questions), [BLOCKED]: true };
 }
 
 /**
@@ -252,6 +263,19 @@ function toOwn(error: unknown, { method, params: { uri } }: ForwardingCall): unk
   }
   const isReserved = code >= -32_099 && code <= -32_000 && code !== RESOURCE_NOT_FOUND && code !== MISSING_CAPABILITY;
   return isReserved ? error : error.asOwn();
+}
+
+async function answerOrEnd(
+  forwarding: Pick<Forwarding<unknown>, "call" | "ask" | "options">,
+  key: string,
+  asked: ForwardedRound,
+): Promise<ForwardRetry> {
+  try {
+    return await answer(forwarding, key, asked);
+  } catch (error) {
+    if (!isQuestion(error)) forwarding.options[INTERNALS]?.(asked.requestState);
+    throw error;
+  }
 }
 
 /** If the result contains no question, waits before the request is repeated. */
@@ -304,6 +328,8 @@ function prepare(
 function findNeed(method: unknown, params: Params) {
   switch (method) {
     case "elicitation/create":
+      // Nobody can check a URL with invisible characters.
+      if (params.mode === "url" && toPrintableLine(params.url) !== params.url) return;
       // Allow only http and https, because other schemes could run code or open files.
       if (params.mode === "url" && !/^https?:\/\/\S+$/i.test(String(params.url))) return;
       return { capability: params.mode === "url" ? "elicitation.url" : FORM, question: { method, params } } as const;

@@ -72,9 +72,9 @@ export class RerunWatch {
     const note = () => this.note(call, "announces a change");
     return {
       handlers,
-      resourceUpdated(uri) {
+      resourceUpdated(uri, options) {
         note();
-        resourceUpdated(uri);
+        resourceUpdated(uri, options);
       },
       listChanged(list, options) {
         note();

@@ -19,10 +19,13 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
   if (change.kind === "resource") {
-    const { uri, owner: from } = change;
+    const { uri, owner: from, to } = change;
     const serving = registry.compiled("resources")?.servedTo?.(uri, call) ?? [{}];
     const isOwned = (serving: readonly Serving[]) => serving.some(({ owner }) => from === undefined || owner === from);
-    return serving instanceof Promise ? serving.then(isOwned, () => false) : isOwned(serving);
+    const isSeen = serving instanceof Promise ? serving.then(isOwned, () => false) : isOwned(serving);
+    if (!to) return isSeen;
+    const selected = [...to].map((allow) => isAllowed(allow, call, core));
+    return Promise.all([isSeen, ...selected]).then(([isSeen, ...selected]) => isSeen && selected.includes(true));
   }
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
@@ -60,9 +63,9 @@ export function toNotifier({ changes, host: { server } }: Engine, owner: string 
   if (owner === undefined) return server;
   return {
     listChanged: server.listChanged,
-    resourceUpdated(uri) {
+    resourceUpdated(uri, { to } = {}) {
       checkUri(uri);
-      changes.emit({ kind: "resource", uri, owner });
+      changes.emit({ kind: "resource", uri, owner, ...to && { to: new Set([to]) } });
     },
   };
 }

@@ -36,8 +36,8 @@ interface Owner extends Searched {
 
 /**
  * Returns the provider that lists a URI for the caller, else the provider with a matching template, else all providers
- * with a matching prefix. A provider whose list fails is passed over, and its error is thrown if no other provider serves
- * the URI. Asks no provider if only one can serve the URI.
+ * with a matching prefix. A provider whose list fails is passed over, and its error is thrown if no other provider lists
+ * the URI, or has its prefix. Asks no provider if only one can serve the URI.
  */
 export async function findOwners<P extends Owner>(open: readonly P[], asked: Asked): Promise<readonly P[]> {
   const { uri } = asked;
@@ -46,8 +46,12 @@ export async function findOwners<P extends Owner>(open: readonly P[], asked: Ask
   const near = providers.filter(({ match }) => match(uri) !== undefined);
   if (near.length && providers.length === 1) return near;
   const search = new Search(asked);
-  const owner = await search.find(providers, "list", (entry) => entry.uri === uri) ??
-    await search.find(providers, "templates", (entry) => readTemplate(entry).template?.match(uri) !== undefined);
+  const listed = await search.find(providers, "list", (entry) => entry.uri === uri);
+  // A template must not get a URI that belongs to a provider whose list has failed.
+  if (!listed && !near.length) search.end();
+  const owner = listed ?? await search.find(providers, "templates", (entry) => {
+    return readTemplate(entry).template?.match(uri) !== undefined;
+  });
   if (owner) return [owner.provider];
   if (!near.length) search.end();
   return near;
@@ -110,6 +114,8 @@ class Search {
           "TimeoutError",
         );
       };
+      // A subscription may end while its lists are searched.
+      if (call.ended) return;
       if (!listing) continue;
       try {
         const entry = await attempt(

@@ -181,6 +181,8 @@ export const resources: Feature = {
         const all = locateAll(uri);
         if (all.length) return show(all, call);
         if (!open.length) return [{}];
+        // A change may arrive while a subscription ends, and then no list can be requested for it.
+        if (call.ended) return [];
         return locateOpen(uri, call).then((owners) => show(owners, call));
       },
     };

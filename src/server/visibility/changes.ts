@@ -23,6 +23,8 @@ export type Change =
     readonly uri: string;
     /** Key of the provider that announces the change, if it has no scheme. */
     readonly owner?: string;
+    /** Functions of which one must select a subscriber. */
+    readonly to?: ReadonlySet<Allow>;
   }
   | {
     readonly kind: "log";
@@ -80,7 +82,8 @@ export class Changes {
 
   /** Announces a change on all instances, after at most {@linkcode BURST_MS}. */
   emit(change: Change): void {
-    this.publish?.(change);
+    // A function cannot be sent to another instance, and without it the change would reach other callers.
+    if (change.kind !== "resource" || !change.to) this.publish?.(change);
     this.emitLocal(change);
   }
 
@@ -140,6 +143,9 @@ function toKey(change: Change): string {
 
 // A caller is notified if the caller may see a changed handler, or if one of the two changes selects the caller.
 function merge(before: Change | undefined, change: Change): Change {
+  if (before?.kind === "resource" && change.kind === "resource" && change.to) {
+    return { ...change, to: before.to && new Set([...before.to, ...change.to]) };
+  }
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   const toggled = new Map(before.toggled);
   for (const [name, [was, is]] of change.toggled ?? []) toggled.set(name, [(toggled.get(name) ?? [was])[0], is]);

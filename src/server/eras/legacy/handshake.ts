@@ -3,6 +3,7 @@
  *
  * @see specification/2025-11-25/basic/lifecycle
  */
+import { toInstructions } from "../../engine/added_instructions.ts";
 import { INVALID_PARAMS, McpError } from "../../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
 import type { Implementation } from "../../../core/protocol/types.ts";
@@ -67,7 +68,7 @@ export function toAgreement(
     protocolVersion: version,
     capabilities: toAnnounced(core, link, toCapabilities(registry)),
     serverInfo: core.identity,
-    instructions: core.instructions,
+    instructions: toInstructions(core),
   };
 }
 

@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/discover
  */
+import { toInstructions } from "../../engine/added_instructions.ts";
 import { toAnnounced } from "../../engine/announced.ts";
 import type { Engine } from "../../engine/era.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
@@ -14,7 +15,7 @@ export function discover({ core, registry }: Engine): Method {
     run: ({ link }) => ({
       supportedVersions: [VERSION],
       capabilities: toAnnounced(core, link, registry.capabilities),
-      instructions: core.instructions,
+      instructions: toInstructions(core),
       _meta: { [META_SERVER]: core.identity },
     }),
   });

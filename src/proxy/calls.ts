@@ -1,0 +1,221 @@
+/**
+ * Passes a request of a caller on to the server behind a proxy.
+ */
+import { isModern } from "../client/detect_era.ts";
+import type { RequestOptions } from "../client/rpc.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { isRemoteError, McpError, MISSING_CAPABILITY, ToolError } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import { type Context, isQuestion } from "../library.ts";
+import type { ForwardedRequest, ForwardRetry } from "../server/call/context.ts";
+import { findPages, type OwnForwardOptions } from "../server/call/forward.ts";
+import { ActiveTimer } from "./active_timer.ts";
+import { showTexts } from "./foreign_text.ts";
+import { findLoop, toHops } from "./hops.ts";
+import type { ScopeParts } from "./parts.ts";
+import type { Upstream } from "./upstream.ts";
+
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+const TASKS = "io.modelcontextprotocol/tasks";
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+export interface PassedRequest {
+  readonly method: "tools/call" | "prompts/get" | "resources/read";
+  /** The name or URI, as the other server knows it. */
+  readonly subject: string;
+  readonly params: Params;
+}
+
+/** Sends a request, and passes on its progress, log messages and questions. */
+export async function passOn(
+  upstream: Upstream,
+  { scope, ctx }: { readonly scope: ScopeParts; readonly ctx: Context },
+  request: PassedRequest,
+): Promise<Result> {
+  const { settings: { name }, id } = upstream;
+  const { method, subject, params } = request;
+  if (findLoop(ctx, id)) {
+    throw new ToolError(`Cannot call ${name}: the request has already passed this server, which would never end`);
+  }
+  const passing = new Passing(upstream, scope, ctx, method);
+  const send = (retry: ForwardRetry, given: ForwardedRequest) => passing.send(retry, given, params);
+  try {
+    const options: OwnForwardOptions = {
+      key: `${name} ${method} ${subject}`,
+      [INTERNALS]: (state) => upstream.parked.cancel(String(state)),
+    };
+    return await ctx.forward(send, options);
+  } catch (error) {
+    if (!isQuestion(error)) passing.end();
+    throw error;
+  }
+}
+
+class Passing {
+  readonly #upstream: Upstream;
+  readonly #scope: ScopeParts;
+  readonly #ctx: Context;
+  readonly #method: string;
+  #parked?: string;
+
+  constructor(upstream: Upstream, scope: ScopeParts, ctx: Context, method: string) {
+    this.#upstream = upstream;
+    this.#scope = scope;
+    this.#ctx = ctx;
+    this.#method = method;
+  }
+
+  async send(retry: ForwardRetry, given: ForwardedRequest, params: Params): Promise<Result> {
+    const { parked } = this.#upstream;
+    const options = this.#toAllowed(given);
+    const { caller, client: { version } } = this.#ctx;
+    let extensions: Params | undefined;
+    // An answer reaches a call that waits for it, also if no further request could be sent.
+    if (!parked.has(retry.requestState)) {
+      const { hasSession } = await this.#scope.connect(this.#ctx);
+      if (hasSession && !isModern(version)) return this.#toShown(await this.#request(params, options));
+      if (!hasSession) {
+        try {
+          return this.#toShown(await this.#request({ ...params, ...retry }, withoutAnswers(options)));
+        } catch (error) {
+          const { extensions: declared } = this.#ctx.client.capabilities;
+          // A caller without a session that has no tasks gets the error of the other server.
+          if (!needsTask(error) || isModern(version) && !declared?.[TASKS]) throw error;
+          // The call has not begun. As a task, it continues while its caller answers, and so runs once too.
+          extensions = { [TASKS]: {} };
+        }
+      }
+    }
+    const capabilities = Object(options.meta[CAPABILITIES]);
+    const begin = (own: RequestOptions) =>
+      this.#exchange(params, {
+        ...options,
+        ...own,
+        ...extensions && { rounds: true, meta: { ...options.meta, [CAPABILITIES]: { ...capabilities, extensions } } },
+      });
+    const request = { caller, capabilities, given: options, ctx: this.#ctx, begin };
+    const result = await parked.run(request, extensions ? {} : retry);
+    this.#parked = typeof result.requestState === "string" ? result.requestState : undefined;
+    return this.#toShown(result);
+  }
+
+  /** Ends the call that waits for an answer which the caller does not give. */
+  end(): void {
+    if (this.#parked !== undefined) this.#upstream.parked.cancel(this.#parked);
+  }
+
+  /** Sends a request to whose questions the caller answers within this run, or with its next request. */
+  async #request(params: Params, given: RequestOptions & Pick<ForwardedRequest, "signal">): Promise<Result> {
+    const { settings: { timeoutMs }, server } = this.#upstream;
+    if (timeoutMs === undefined) return await this.#exchange(params, given);
+    const late = new AbortController();
+    const timer = new ActiveTimer(server.clock, timeoutMs, () => {
+      late.abort(new DOMException("The server did not respond in time", "TimeoutError"));
+    });
+    const wait = <A, R>(ask: ((asked: A) => Promise<R>) | undefined) =>
+      ask && ((asked: A) => timer.without(() => ask(asked)));
+    // The cast is safe, because only requests in a session have these functions.
+    const { onElicit, onElicitUrl, onSample, roots } = given as Partial<ForwardedRequest>;
+    try {
+      return await this.#exchange(params, {
+        ...given,
+        onElicit: wait(onElicit),
+        onElicitUrl: wait(onElicitUrl),
+        onSample: wait(onSample),
+        roots: roots && (() => timer.without(roots)),
+        signal: AbortSignal.any([given.signal, late.signal]),
+      });
+    } finally {
+      timer.stop();
+    }
+  }
+
+  async #exchange(params: Params, options: RequestOptions): Promise<Result> {
+    const isRepeatable = this.#method !== "tools/call";
+    const sent = { ...options, timeoutMs: Infinity };
+    try {
+      return await this.#scope.request(this.#method, params, sent, { ctx: this.#ctx, isRepeatable });
+    } catch (error) {
+      const pages = findPages(error);
+      if (!pages) throw error;
+      return { ...pages };
+    }
+  }
+
+  /** Leaves out what the other server must not use. */
+  #toAllowed(given: ForwardedRequest): ForwardedRequest {
+    const { settings: { forward = {} }, id } = this.#upstream;
+    const { elicitation, sampling, roots } = Object(given.meta[CAPABILITIES]);
+    const capabilities = {
+      ...elicitation && forward.elicitation !== false && { elicitation },
+      ...sampling && forward.sampling !== false && { sampling },
+      ...roots && forward.roots !== false && { roots },
+    };
+    const isLogged = forward.log !== false;
+    return {
+      ...given,
+      meta: {
+        ...toHops(this.#ctx, id),
+        ...given.meta,
+        [CAPABILITIES]: capabilities,
+        [LOG_LEVEL]: isLogged ? given.meta[LOG_LEVEL] : undefined,
+      },
+      onNotification: (notification) => isLogged && given.onNotification(notification),
+      // What the other server was told does not bind it.
+      onElicit: async (asked) => await given.onElicit(this.#toAsked("elicitation/create", asked)),
+      onElicitUrl: async (asked) => await given.onElicitUrl(this.#toAsked("elicitation/create", asked)),
+      onSample: async (asked) => {
+        this.#toAsked("sampling/createMessage", asked);
+        return await given.onSample(asked);
+      },
+      roots: async () => {
+        this.#toAsked("roots/list", {});
+        return await given.roots();
+      },
+    };
+  }
+
+  /** Returns the params of a question for the caller. Throws if the other server must not ask it. */
+  #toAsked(method: unknown, params: object): Params {
+    const { forward = {}, name } = this.#upstream.settings;
+    const kind = KINDS_OF_QUESTIONS.find((kind) => String(method).startsWith(kind));
+    if (kind && forward[kind] === false) {
+      throw McpError.internalError(`Cannot ask the client: ${name} must not use ${kind} (forward.${kind})`);
+    }
+    return kind === "elicitation" ? toNamed(name, { ...params }) : { ...params };
+  }
+
+  /** Returns a result whose questions name the other server. */
+  #toShown(result: Result): Result {
+    const { resultType, inputRequests } = result;
+    if (resultType !== "input_required" || !isObject(inputRequests)) return result;
+    const shown = Object.entries(inputRequests).map(([key, question]) => {
+      const { method, params = {} }: Params = Object(question);
+      // Other params are not valid, which the call says.
+      return [key, isObject(params) ? { ...Object(question), params: this.#toAsked(method, params) } : question];
+    });
+    return { ...result, inputRequests: Object.fromEntries(shown) };
+  }
+}
+
+/** The members of `forward` that decide about questions. The method of a question begins with the name of its member. */
+const KINDS_OF_QUESTIONS = ["elicitation", "sampling", "roots"] as const;
+
+/** Whether a server has refused a call because it can only run as a task. */
+function needsTask(error: unknown): boolean {
+  if (!isRemoteError(error) || error.code !== MISSING_CAPABILITY) return false;
+  return Object.hasOwn(Object(Object(error.data).requiredCapabilities?.extensions), TASKS);
+}
+
+/** Without a session, the questions are in the result. */
+function withoutAnswers(
+  { onElicit: _, onElicitUrl: __, onSample: ___, roots: ____, ...options }: ForwardedRequest,
+): Omit<ForwardedRequest, "onElicit" | "onElicitUrl" | "onSample" | "roots"> {
+  return options;
+}
+
+/** Returns an elicitation whose message begins with the name of the server that asks. */
+function toNamed(name: string, asked: Params): Params {
+  const shown: Params = Object(showTexts(asked));
+  return { ...shown, message: `${name}: ${shown.message}` };
+}

@@ -1,0 +1,217 @@
+/**
+ * One connection to the server behind a proxy.
+ */
+import { deadline } from "../core/kit/deadline.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { isRemoteError } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { type Client, shareClient } from "../client/calls.ts";
+import { connect, type OwnConnectOptions } from "../client/connect.ts";
+import type { ClientMiddleware } from "../client/request_middleware.ts";
+import type { Watch } from "../client/subscription.ts";
+import { taskClient } from "../extensions/tasks/client/tasks.ts";
+import type { ClientCapabilities } from "../library.ts";
+import { isClient, isLines, type Settings } from "./settings.ts";
+
+/** The lists whose changes a server announces. */
+export type ChangingList = "tools" | "prompts" | "resources";
+const CHANGING: readonly ChangingList[] = ["tools", "prompts", "resources"];
+
+/** Timeout in milliseconds of connecting and of lists, unless the author has set one. */
+export const LIST_MS = 10_000;
+/** Milliseconds for which the first list waits until changes are announced, so that it misses no change. */
+const WATCH_MS = 1000;
+/** Maximum number of open questions of one caller's connection. Calls that wait for a caller have lower limits. */
+const MAX_QUESTIONS = 256;
+/** The method with which a client requests changes, and the method with which a session begins. */
+const OPENING = /^(subscriptions\/listen|initialize)$/;
+const ACKNOWLEDGED = /\/acknowledged$/;
+
+export interface ConnectionOptions {
+  readonly settings: Settings;
+  readonly capabilities: ClientCapabilities;
+  /** Whether the connection belongs to all callers. */
+  readonly isShared: boolean;
+  /** Aborts connecting. */
+  readonly signal: AbortSignal;
+  /** Returns the headers of the next request. */
+  readonly headers: () => Readonly<Record<string, string>>;
+  /** Called when a list has changed, or may have changed while the connection was interrupted. */
+  readonly onChange: (list: ChangingList) => void;
+  readonly onUpdated: (uri: string) => void;
+  /** Called when the connection has ended. */
+  readonly onLost: () => void;
+  readonly onWarning: (text: string) => void;
+}
+
+export class Connection {
+  readonly client: Client;
+  /** Whether the server asks questions within a session, in which a run of its handler waits for the answer. */
+  readonly hasSession: boolean;
+  /** Resolves when the connection is closed. */
+  readonly closed: Promise<void>;
+  /** Whether new requests need another connection. */
+  isStale = false;
+  readonly #options: ConnectionOptions;
+  /** The lists whose changes the server announces on this connection, as soon as it does. */
+  readonly #announced = new Set<ChangingList>();
+  readonly #watching: Promise<void>;
+  // Bound: `MAX_WATCHED` of the scope.
+  readonly #watched = new Map<string, Promise<Watch>>();
+  #users = 0;
+  #closing?: Promise<void>;
+  readonly #onClosed: () => void;
+
+  private constructor(client: Client, options: ConnectionOptions) {
+    this.client = client;
+    this.hasSession = client.server.era === "legacy";
+    this.#options = options;
+    ({ promise: this.closed, resolve: this.#onClosed } = Promise.withResolvers<void>());
+    this.#watching = this.#watch().catch(() => {});
+  }
+
+  /** @throws the error of `connect`. */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const { settings, capabilities, isShared, signal, headers, onChange, onWarning } = options;
+    const { target, auth, fetch, timeoutMs = LIST_MS, forward } = settings;
+    if (isClient(target)) {
+      shareClient(target);
+      return new Connection(target, options);
+    }
+    let opened = 0;
+    const reopened = () => {
+      if (opened++) { for (const list of CHANGING) onChange(list); }
+    };
+    const use: ClientMiddleware = (request, next) => {
+      if (!OPENING.test(request.method)) return next();
+      // After an interruption the client subscribes, or begins a session, again by itself.
+      if (request.method === "initialize") reopened();
+      return next(request, { onNotification: ({ method }) => ACKNOWLEDGED.test(method) && reopened() });
+    };
+    const own: OwnConnectOptions = {
+      [INTERNALS]: { answering: MAX_QUESTIONS, isShared },
+      ...!isLines(target) && { auth, fetch: settings.headers ? withHeaders(headers, fetch) : fetch },
+      timeoutMs,
+      signal,
+      capabilities,
+      extensions: [taskClient()],
+      use: [use],
+      onWarning,
+    };
+    const client = await connect(target, own);
+    if (client.server.era === "legacy" && client.server.capabilities.logging && forward?.log !== false) {
+      await client.setLogLevel("debug").catch(() => {});
+    }
+    return new Connection(client, options);
+  }
+
+  /** Whether the server announces changes of a list, so that a list stays valid until then. */
+  announces(list: ChangingList): boolean {
+    return this.#announced.has(list);
+  }
+
+  get isUsed(): boolean {
+    return this.#users > 0 || this.#watched.size > 0;
+  }
+
+  /** Waits until changes are announced, but not long. */
+  async untilWatched(): Promise<void> {
+    await deadline(this.#watching, { ms: WATCH_MS, onTimeout: () => {} });
+  }
+
+  /** Runs requests. A stale connection is closed after the last of them. */
+  async run<T>(send: (client: Client) => Promise<T>): Promise<T> {
+    this.#users++;
+    try {
+      return await send(this.client);
+    } finally {
+      this.#users--;
+      if (this.isStale && !this.#users) void this.close();
+    }
+  }
+
+  /** Subscribes to changes of a resource. */
+  async watch(uri: string): Promise<void> {
+    if (this.#watched.has(uri)) return;
+    const opening = this.client.subscribe({ resourceSubscriptions: [uri] });
+    this.#watched.set(uri, opening);
+    try {
+      const subscription = await opening;
+      void this.#read(subscription);
+    } catch (error) {
+      this.#watched.delete(uri);
+      throw error;
+    }
+  }
+
+  async unwatch(uri: string): Promise<void> {
+    const opening = this.#watched.get(uri);
+    this.#watched.delete(uri);
+    await (await opening?.catch(() => undefined))?.close();
+  }
+
+  /** New requests use another connection. The requests that are running end first. */
+  lose(): void {
+    if (this.isStale) return;
+    this.isStale = true;
+    this.#options.onLost();
+    if (!this.#users) void this.close();
+  }
+
+  /** Further calls return the same promise. */
+  close(): Promise<void> {
+    this.isStale = true;
+    return this.#closing ??= this.#end().finally(this.#onClosed);
+  }
+
+  async #end(): Promise<void> {
+    // The author has opened a connected client, and closes it.
+    if (!isClient(this.#options.settings.target)) await this.client.close().catch(() => {});
+    else for (const uri of [...this.#watched.keys()]) await this.unwatch(uri).catch(() => {});
+  }
+
+  async #watch(): Promise<void> {
+    const { capabilities } = this.client.server;
+    const declared = CHANGING.filter((list) => isObject(capabilities[list]) && capabilities[list].listChanged === true);
+    if (!declared.length) return;
+    const filter = Object.fromEntries(declared.map((list) => [`${list}ListChanged`, true]));
+    const subscription = await this.client.subscribe(filter);
+    for (const list of declared) this.#announced.add(list);
+    void this.#read(subscription).then(() => this.#announced.clear()).then(() => this.lose());
+  }
+
+  async #read(subscription: AsyncIterable<{ readonly method: string; readonly params: object }>): Promise<void> {
+    try {
+      for await (const { method, params } of subscription) {
+        const [, list] = /^notifications\/(\w+)\/list_changed$/.exec(method) ?? [];
+        const changed = CHANGING.find((each) => each === list);
+        if (changed) this.#options.onChange(changed);
+        if (method === "notifications/resources/updated" && "uri" in params) this.#options.onUpdated(`${params.uri}`);
+      }
+    } catch {
+      // Too many unread notifications end a subscription.
+    }
+  }
+}
+
+/** Marks the request of a caller that has headers of its own. The server does not get the mark. */
+export const OWN_HEADERS = "x-mcp-own-headers";
+
+/** Adds headers to every other HTTP request, also to notifications and streams, which middleware does not see. */
+function withHeaders(
+  headers: ConnectionOptions["headers"],
+  fetch: (request: Request) => Promise<Response> = (request) => globalThis.fetch(request),
+): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const added = request.headers.has(OWN_HEADERS) ? {} : headers();
+    request.headers.delete(OWN_HEADERS);
+    for (const [name, value] of Object.entries(added)) request.headers.set(name, value);
+    return await fetch(request);
+  };
+}
+
+/** Whether an error says that the connection failed, instead of the response of the server. */
+export function isConnectionError(error: unknown): boolean {
+  if (isRemoteError(error)) return false;
+  return !(error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
+}

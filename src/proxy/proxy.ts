@@ -1,0 +1,316 @@
+/**
+ * Other servers as handlers: a server serves the tools, prompts and resources of another server as its own.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { proxy } from "@x/mcp/proxy";
+ *
+ * const hello = tool({ name: "hello", run: () => "Hello!" });
+ * const notes = createServer({ name: "notes", version: "1.0.0", handlers: [hello] });
+ *
+ * export default createServer({ name: "desk", version: "1.0.0", handlers: [proxy(notes, { prefix: "notes_" })] });
+ * ```
+ *
+ * @module
+ */
+import type { Client } from "../client/calls.ts";
+import type { Target } from "../client/target.ts";
+import { INTERNALS, withInternals } from "../core/internals.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import type { Params } from "../core/protocol/jsonrpc.ts";
+import {
+  type Completers,
+  type Context,
+  type Handler,
+  type Prompt,
+  prompt,
+  promptProvider,
+  resourceProvider,
+  type ResourceReturn,
+  type Suggestions,
+  type Tool,
+  tool,
+  ToolError,
+  toolProvider,
+  transform,
+} from "../library.ts";
+import type { ServerHandle, StartPart } from "../server/engine/server_handle.ts";
+import type { Feature, GroupedOptions, Remake } from "../server/visibility/feature.ts";
+import { withAlso } from "../server/visibility/registry.ts";
+import { passOn } from "./calls.ts";
+import { findLoop, toHops } from "./hops.ts";
+import type { KeptEntry, Kind, ScopeParts } from "./parts.ts";
+import { findChange, type ProxyOptions, readSettings, type Settings } from "./settings.ts";
+import { Upstream } from "./upstream.ts";
+
+export type { ProxyOptions } from "./settings.ts";
+
+/**
+ * Returns a handler that serves everything of another server: its tools, prompts, resources and templates, each with
+ * progress, log messages, questions and cancellation. Clients and the other server can have any protocol revision. The
+ * target is a URL, a command, a server of this process, or a connected client. Use several proxies for several servers.
+ *
+ * The server starts without the other server, and keeps its last known lists while it is down. Handlers of the server
+ * take precedence over those of proxies, and the first proxy takes precedence over the next.
+ *
+ * ```ts
+ * import { createServer } from "@x/mcp";
+ * import { proxy } from "@x/mcp/proxy";
+ *
+ * const github = proxy("https://api.example.com/mcp", {
+ *   prefix: "github_",
+ *   headers: { authorization: "Bearer the-key-of-this-server" },
+ *   tools: { include: ["issues_*"] },
+ * });
+ * export default createServer({ name: "gateway", version: "1.0.0", handlers: [github] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown, invalid, or contradicts another option.
+ */
+export function proxy(target: Target | Client, options: ProxyOptions = {}): Handler {
+  const settings = readSettings(target, options);
+  return toHandler(settings.name, createMembers(settings), settings);
+}
+
+/** Milliseconds for which `server.ready()` waits for the instructions of another server. */
+const INSTRUCTIONS_MS = 2000;
+
+function createMembers(settings: Settings): readonly Handler[] {
+  const { name, use, tags, allow, scopes, listMs, instructions, required } = settings;
+  /** Each server has an upstream of its own, which the providers share. */
+  const slot = {};
+  const find = (server: ServerHandle | undefined): Upstream => {
+    if (server) return server.slot(slot, () => new Upstream(settings));
+    throw new Error(`Cannot use proxy ${JSON.stringify(name)}: it has not started`);
+  };
+  /** The hooks of subscriptions get no handle that leads to the upstream of their server. */
+  // Bound: one per server.
+  const live = new Set<Upstream>();
+  const start: StartPart = (server) => find(server).begin(server);
+  const page = async (
+    kind: Kind,
+    ...[cursor, ctx, server]: readonly [string | undefined, Context, ServerHandle | undefined]
+  ) => {
+    const upstream = find(server);
+    return { upstream, ...await (await upstream.scopeOf(ctx)).lists[kind].page(cursor, ctx) };
+  };
+  const startFirst: StartPart = async (server) => {
+    const upstream = find(server);
+    const end = upstream.begin(server, "tools");
+    try {
+      const connecting = required || instructions ? upstream.shared.connect(undefined) : undefined;
+      if (required) await connecting;
+      else if (connecting) await deadline(connecting.catch(() => {}), { ms: INSTRUCTIONS_MS, onTimeout: () => {} });
+    } catch (error) {
+      await end();
+      throw error;
+    }
+    return end;
+  };
+  const common = { name, use, tags, allow, listMs };
+  return [
+    toolProvider({
+      ...common,
+      start: startFirst,
+      async list(cursor, ctx, server) {
+        const { upstream, entries, ...hints } = await page("tools", cursor, ctx, server);
+        return { ...hints, tools: entries.map((entry) => toTool(upstream, entry)) };
+      },
+      async find(key, ctx, server) {
+        const upstream = find(server);
+        try {
+          return await findTool(upstream, key, ctx);
+        } catch {
+          // The call gets the error, or asks what `headers` asks, because `find` cannot ask.
+          return tool.from({ name: key, inputSchema: { type: "object" } }, async (_input, ctx) => {
+            await (await upstream.scopeOf(ctx)).connect(ctx);
+            throw new ToolError(`Cannot call ${key}: its server was not ready, but is now; call the tool again`);
+          }, { scopes });
+        }
+      },
+    }),
+    promptProvider({
+      ...common,
+      start,
+      async list(cursor, ctx, server) {
+        const { upstream, entries, ...hints } = await page("prompts", cursor, ctx, server);
+        return { ...hints, prompts: entries.map((entry) => toPrompt(upstream, entry)) };
+      },
+      async find(key, ctx, server) {
+        const upstream = find(server);
+        const entry = await findEntry(upstream, "prompts", key, ctx);
+        return entry && toPrompt(upstream, entry);
+      },
+    }),
+    resourceProvider({
+      ...common,
+      scopes,
+      start(server) {
+        const upstream = find(server);
+        const end = upstream.begin(server, "resources");
+        live.add(upstream);
+        return async () => {
+          live.delete(upstream);
+          await end();
+        };
+      },
+      async list(cursor, ctx, server) {
+        const { upstream: _, entries, ...hints } = await page("resources", cursor, ctx, server);
+        return { ...hints, resources: entries.map(({ listed }) => listed) };
+      },
+      async templates(cursor, ctx, server) {
+        const { upstream: _, entries, ...hints } = await page("resourceTemplates", cursor, ctx, server);
+        return { ...hints, templates: entries.map(({ listed }) => listed) };
+      },
+      async complete(template, { name, value, others }, ctx, server) {
+        const upstream = find(server);
+        const asked = { ref: { type: "ref/resource", uri: template }, name, value, others };
+        return await complete(upstream, { scope: await upstream.scopeOf(ctx), ctx }, asked);
+      },
+      async read(uri, ctx, server) {
+        const upstream = find(server);
+        const request = { method: "resources/read", subject: uri, params: { uri } } as const;
+        const { contents, ...result } = await passOn(upstream, { scope: await upstream.scopeOf(ctx), ctx }, request);
+        // The cast is safe, because the library checks the contents.
+        return { ...result, contents: Array.isArray(contents) ? contents : [] } as ResourceReturn;
+      },
+      subscribe: async (uri) => void await Promise.all([...live].map((upstream) => upstream.watch(uri))),
+      unsubscribe: async (uri) => void await Promise.all([...live].map((upstream) => upstream.unwatch(uri))),
+    }),
+  ];
+}
+
+async function findTool(upstream: Upstream, key: string, ctx: Context) {
+  const entry = await findEntry(upstream, "tools", key, ctx);
+  const found = entry && toTool(upstream, entry);
+  // A tool that cannot be served has another name. The list reports it.
+  return found?.name === key ? found : undefined;
+}
+
+/** Finds an entry. A server that is down hides no names of another proxy. */
+async function findEntry(
+  upstream: Upstream,
+  kind: "tools" | "prompts",
+  key: string,
+  ctx: Context,
+): Promise<KeptEntry | undefined> {
+  if (!key.startsWith(upstream.settings.prefix)) return;
+  try {
+    return await (await upstream.scopeOf(ctx)).lists[kind].find(key, ctx);
+  } catch (error) {
+    if (upstream.ownsNames) throw error;
+  }
+}
+
+/** The handlers of entries, because a provider compiles each handler object once. */
+const made = new WeakMap<KeptEntry, Handler>();
+
+function remember<H extends Handler>(entry: KeptEntry, make: () => H): H {
+  const known = made.get(entry) ?? make();
+  made.set(entry, known);
+  return known as H; // The cast is safe, because each entry belongs to one list.
+}
+
+function toTool(upstream: Upstream, entry: KeptEntry): Tool<string, Params, unknown> {
+  return remember(entry, () => {
+    const { scopes } = upstream.settings;
+    const { name, listed, scope } = entry;
+    const own = tool.from(listed, async (input, ctx) => {
+      const request = { method: "tools/call", subject: name, params: { name, arguments: input } } as const;
+      const result = await passOn(upstream, { scope, ctx }, request);
+      // Without content, the result would be data.
+      return Array.isArray(result.content) ? result : { ...result, content: [] };
+    }, { scopes });
+    const change = findChange(upstream.settings, name);
+    return change ? transform(own, { ...change, name: entry.key }) : own;
+  });
+}
+
+function toPrompt(upstream: Upstream, entry: KeptEntry): Prompt<string, Readonly<Record<string, string>>> {
+  return remember(entry, () => {
+    const { scopes } = upstream.settings;
+    const { name, listed, scope } = entry;
+    const given = Array.isArray(listed.arguments) ? listed.arguments : [];
+    const names = given.map((each) => Object(each).name).filter((name) => typeof name === "string");
+    return prompt.from(listed, async (input, ctx) => {
+      const request = { method: "prompts/get", subject: name, params: { name, arguments: input } } as const;
+      const { messages, ...result } = await passOn(upstream, { scope, ctx }, request);
+      return { ...result, messages: Array.isArray(messages) ? messages : [] };
+    }, { scopes, complete: toCompleters(upstream, entry, { type: "ref/prompt", name }, names) });
+  });
+}
+
+function toCompleters(
+  upstream: Upstream,
+  { scope }: KeptEntry,
+  ref: Params,
+  names: readonly string[],
+): Completers<string> {
+  return Object.fromEntries(
+    names.map((
+      name,
+    ) => [name, (value, others, ctx) => complete(upstream, { scope, ctx }, { ref, name, value, others })]),
+  );
+}
+
+interface Completed {
+  readonly ref: Params;
+  readonly name: string;
+  readonly value: string;
+  readonly others: Readonly<Record<string, string>>;
+}
+
+async function complete(
+  { id, settings }: Upstream,
+  { scope, ctx }: { readonly scope: ScopeParts; readonly ctx: Context },
+  { ref, name, value, others }: Completed,
+): Promise<Suggestions> {
+  const { client } = await scope.connect(ctx);
+  if (!client.server.capabilities.completions || findLoop(ctx, id)) return [];
+  const context = Object.keys(others).length ? { context: { arguments: others } } : {};
+  const params = { ref, argument: { name, value }, ...context };
+  const sent = { signal: ctx.signal, meta: toHops(ctx, id), timeoutMs: settings.timeoutMs };
+  const result = await scope.request("completion/complete", params, sent, { ctx, isRepeatable: true });
+  const { values, total, hasMore }: Params = Object(result.completion);
+  return {
+    values: Array.isArray(values) ? values.filter((each) => typeof each === "string") : [],
+    ...typeof total === "number" && { total },
+    ...typeof hasMore === "boolean" && { hasMore },
+  };
+}
+
+/** `change` of a group, or of the layers of a server, changes all members. */
+function toHandler(name: string, members: readonly Handler[], settings: Settings): Handler {
+  const { tags, prefix } = settings;
+  const internals = {
+    feature: proxies,
+    key: name,
+    definition: { prefix },
+    also: members.flatMap(withAlso),
+    remake: (change: Parameters<Remake>[0]): Handler => {
+      const { name: changed } = change<GroupedOptions>({ name });
+      return toHandler(changed, members.map((member) => member[INTERNALS].remake?.(change) ?? member), settings);
+    },
+  };
+  return withInternals({ name, tags }, internals);
+}
+
+/** The feature of proxies. It serves no requests, because the members belong to other features. */
+const proxies: Feature = {
+  name: "proxies",
+  compile(handlers) {
+    const all = handlers.map(({ name, [INTERNALS]: { definition } }) => ({
+      name,
+      prefix: `${Object(definition).prefix}`,
+    }));
+    for (const [at, { name, prefix }] of all.entries()) {
+      const other = all.find((each, index) => index !== at && prefix && each.prefix.startsWith(prefix));
+      if (!other) continue;
+      throw new TypeError(
+        `Cannot serve proxy ${JSON.stringify(name)}: its prefix ${prefix} begins the prefix ${other.prefix} of ` +
+          `${JSON.stringify(other.name)}, so a name could belong to both; choose another prefix`,
+      );
+    }
+    return { capabilities: {}, methods: {} };
+  },
+};

@@ -1,0 +1,285 @@
+/**
+ * The server behind a proxy, as one server of this library uses it: the scopes of its callers, and their limits.
+ */
+import { ToolError } from "../core/protocol/errors.ts";
+import type { Context } from "../library.ts";
+import { findClientKey } from "../server/call/client_key.ts";
+import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
+import { ParkedCalls } from "./parked_calls.ts";
+import { findAddedInstructions } from "../server/engine/added_instructions.ts";
+import type { ServerInfo } from "../client/protocol.ts";
+import { showInvisible } from "./foreign_text.ts";
+import type { Forgettable, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
+import { Scope } from "./scope.ts";
+import { isClient, isLines, type Settings } from "./settings.ts";
+
+/** Maximum number of connections, of those of one caller, and of those of one client, which can have many sessions. */
+const MAX_CONNECTIONS = 32;
+const MAX_OF_CALLER = 4;
+const MAX_OF_CLIENT = 16;
+/** Maximum number of callers whose lists are kept. */
+const MAX_CALLERS = 1000;
+/** Maximum number of characters of all kept lists. */
+const MAX_CHARACTERS = 64 * 1024 * 1024;
+
+/** Maximum number of characters of the instructions of another server. */
+const MAX_INSTRUCTIONS = 8192;
+
+/** Key of what the proxies of a server know of each other. */
+const PROXIES = {};
+
+interface Proxies {
+  /** The proxies whose names begin with any text. */
+  // Bound: the handlers of the server.
+  readonly bare: Set<Upstream>;
+  /** The proxy that serves a name, by kind and name. */
+  // Bound: the entries of the lists of all proxies.
+  readonly owners: Map<string, Upstream>;
+}
+
+export class Upstream implements UpstreamParts {
+  readonly settings: Settings;
+  readonly parked: ParkedCalls;
+  readonly id = crypto.randomUUID();
+  /** The handles of the providers that have started. The handle of a failed start is no longer usable. */
+  // Bound: one per provider.
+  readonly #handles = new Set<ServerHandle>();
+  #resources?: ServerHandle;
+  readonly #started = Promise.withResolvers<ServerStores | undefined>();
+  /** The resources to whose changes callers subscribe. */
+  // Bound: `connections.streams` and `streams.watchedUris` of the server.
+  readonly #subscribed = new Set<string>();
+  #share: "all" | "caller" | undefined;
+  #detecting?: Promise<void>;
+  #all?: Scope;
+  // Bound: `MAX_CALLERS`, and `MAX_OF_CALLER` scopes of each.
+  readonly #scopes = new Map<string | object, Scope[]>();
+  /** Characters by list. The list that was kept first comes first. */
+  // Bound: the lists of all scopes.
+  readonly #kept = new Map<Forgettable, number>();
+  #characters = 0;
+  #warned = false;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.parked = new ParkedCalls(this);
+    const { share, target } = settings;
+    this.#share = share ?? (isLines(target) ? undefined : "all");
+  }
+
+  /** The handle of the part that has started first. */
+  get server(): ServerHandle {
+    const [server] = this.#handles;
+    if (server) return server;
+    throw new Error(`Cannot use ${this.settings.name}: the proxy has not started`);
+  }
+
+  /** Called by each of the providers. Returns a function that ends the use. */
+  begin(server: ServerHandle, part?: "tools" | "resources"): () => Promise<void> {
+    this.#handles.add(server);
+    if (!this.settings.prefix) this.#proxies.bare.add(this);
+    if (part === "resources") this.#resources = server;
+    if (part === "tools") this.#started.resolve(server.store);
+    return async () => {
+      if (this.#handles.size > 1) return void this.#handles.delete(server);
+      this.#proxies.bare.delete(this);
+      findAddedInstructions(server).delete(this);
+      this.parked.close();
+      const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
+      this.#scopes.clear();
+      this.#all = undefined;
+      await Promise.all(scopes.map((scope) => scope.close()));
+      this.#handles.delete(server);
+    };
+  }
+
+  /** Whether a name that begins with the prefix can belong to no other proxy. */
+  get ownsNames(): boolean {
+    return !!this.settings.prefix || this.#proxies.bare.size === 1;
+  }
+
+  get #proxies(): Proxies {
+    return this.server.slot(PROXIES, () => ({ bare: new Set(), owners: new Map() }));
+  }
+
+  /** What the provider of tools keeps in the store. Each part of a server has keys of its own. */
+  get store(): Promise<ServerStores | undefined> {
+    return this.#started.promise;
+  }
+
+  /** Subscribes to changes of a resource, for all callers or for those whose lists contain it. */
+  async watch(uri: string): Promise<void> {
+    this.#subscribed.add(uri);
+    if (this.#share !== "caller") return await this.shared.watch(uri);
+    for (const scope of [...this.#scopes.values()].flat()) this.follow(scope);
+  }
+
+  async unwatch(uri: string): Promise<void> {
+    this.#subscribed.delete(uri);
+    const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
+    await Promise.all(scopes.map((scope) => scope.unwatch(uri)));
+  }
+
+  follow(scope: ScopeParts): void {
+    for (const uri of this.#subscribed) if (scope.serves(uri)) scope.watch(uri).catch(this.server.report);
+  }
+
+  updated(uri: string, caller: string | object | undefined): void {
+    const to = caller === undefined ? undefined : { to: (ctx: Context) => ctx.caller === caller };
+    this.#resources?.resourceUpdated(uri, to);
+  }
+
+  /** Returns the scope of a caller. Throws words for the model if the caller cannot have a connection of its own. */
+  async scopeOf(ctx: Context): Promise<Scope> {
+    if (this.#share === undefined) {
+      await (this.#detecting ??= this.#detect().finally(() => this.#detecting = undefined));
+    }
+    if (this.#share === "all") return this.shared;
+    const { caller, client } = ctx;
+    if (caller === undefined) {
+      throw new ToolError(
+        `Cannot use ${this.settings.name}: each caller has a connection of its own, but nothing identifies this caller; ` +
+          'the operator can set auth of the server, or share: "all" of the proxy',
+      );
+    }
+    const { elicitation, sampling, roots } = client.capabilities;
+    const capabilities = this.#toAllowed({ elicitation, sampling, roots });
+    const text = JSON.stringify(capabilities);
+    const own = this.#scopes.get(caller) ?? [];
+    const known = own.find((scope) => JSON.stringify(scope.capabilities) === text);
+    // The caller that was used last comes last.
+    this.#scopes.delete(caller);
+    this.#scopes.set(caller, own);
+    if (known) return known;
+    if (own.length >= MAX_OF_CALLER) {
+      const idle = own.findIndex((scope) => scope.isIdle);
+      if (idle < 0) throw this.#toFull(MAX_OF_CALLER, "of this caller");
+      void this.#drop(own.splice(idle, 1));
+    }
+    const scope = new Scope(this, { caller, client: findClientKey(ctx), capabilities });
+    own.push(scope);
+    this.#dropOldest();
+    return scope;
+  }
+
+  /** The scope that all callers share. */
+  get shared(): Scope {
+    const capabilities = this.#toAllowed({
+      elicitation: { form: {}, url: {} },
+      sampling: { tools: {}, context: {} },
+      roots: {},
+    });
+    return this.#all ??= new Scope(this, { capabilities });
+  }
+
+  learn({ instructions }: ServerInfo): void {
+    const { settings: { name, instructions: isWanted }, server } = this;
+    if (!isWanted || !instructions) return;
+    const text = showInvisible(instructions.slice(0, MAX_INSTRUCTIONS));
+    findAddedInstructions(server).set(this, `Instructions of ${name}:\n${text}`);
+  }
+
+  async reserve(scope: ScopeParts): Promise<void> {
+    const others = [...this.#scopes.values()].flat().filter((each) => each !== scope && each.isOpen);
+    const own = others.filter(({ client }) => client === scope.client);
+    const isOfClient = own.length >= MAX_OF_CLIENT;
+    if (!isOfClient && others.length < MAX_CONNECTIONS) return;
+    const idle = (isOfClient ? own : others).find((each) => each.isIdle);
+    if (idle) return await idle.disconnect();
+    throw isOfClient
+      ? this.#toFull(MAX_OF_CLIENT, "of this client are in use")
+      : this.#toFull(MAX_CONNECTIONS, "are in use");
+  }
+
+  /** Counts a list. Forgets the oldest lists if there are too many characters. */
+  keep(list: Forgettable, characters: number): void {
+    this.release(list);
+    this.#kept.set(list, characters);
+    this.#characters += characters;
+    for (const [oldest] of this.#kept) {
+      if (this.#characters <= MAX_CHARACTERS || oldest === list) return;
+      oldest.forget();
+      this.release(oldest);
+    }
+  }
+
+  release(list: Forgettable): void {
+    this.#characters -= this.#kept.get(list) ?? 0;
+    this.#kept.delete(list);
+  }
+
+  /** Notes the names of a list. Reports once if another proxy already has one of them, because only the first is used. */
+  claim(kind: Kind, keys: readonly string[]): void {
+    if (kind !== "tools" && kind !== "prompts") return;
+    const names = this.#proxies.owners;
+    for (const [name, owner] of names) if (owner === this && name.startsWith(`${kind} `)) names.delete(name);
+    for (const key of keys) {
+      const name = `${kind} ${key}`;
+      const owner = names.get(name);
+      if (!owner) names.set(name, this);
+      else if (!this.#warned) {
+        this.#warned = true;
+        this.server.report(
+          new Error(
+            `Cannot serve ${
+              JSON.stringify(key)
+            } of both ${owner.settings.name} and ${this.settings.name}: only the first ` +
+              "in the list of handlers is served; set prefix",
+          ),
+        );
+      }
+    }
+  }
+
+  toDown(cause: unknown): ToolError {
+    const state = "the server cannot be reached, so this request has not run; try again later, or continue without it";
+    return withCause(new ToolError(`Cannot reach ${this.settings.name}: ${state}`), cause);
+  }
+
+  toLost(cause: unknown): ToolError {
+    const state = "the connection was lost, so it may have run; check its effect before you repeat it";
+    return withCause(new ToolError(`Cannot get the result of ${this.settings.name}: ${state}`), cause);
+  }
+
+  #toFull(count: number, state: string): ToolError {
+    return new ToolError(`Cannot reach ${this.settings.name}: all ${count} connections ${state}; try again later`);
+  }
+
+  #toAllowed({ elicitation, sampling, roots }: Scope["capabilities"]): Scope["capabilities"] {
+    const { forward = {} } = this.settings;
+    return {
+      ...elicitation && forward.elicitation !== false && { elicitation },
+      ...sampling && forward.sampling !== false && { sampling },
+      ...roots && forward.roots !== false && { roots },
+    };
+  }
+
+  /** Connects once, because only a server with sessions needs a connection for each caller. */
+  async #detect(): Promise<void> {
+    const { hasSession } = await this.shared.connect(undefined);
+    const isPerCaller = hasSession && !isClient(this.settings.target);
+    this.#share = isPerCaller ? "caller" : "all";
+    if (!isPerCaller) return;
+    await this.#all?.close();
+    this.#all = undefined;
+  }
+
+  async #drop(scopes: readonly Scope[]): Promise<void> {
+    await Promise.all(scopes.map((scope) => scope.close()));
+  }
+
+  /** Forgets the callers that were used first, unless they are in use. */
+  #dropOldest(): void {
+    for (const [caller, scopes] of this.#scopes) {
+      if (this.#scopes.size <= MAX_CALLERS) return;
+      if (!scopes.every((scope) => scope.isIdle)) continue;
+      this.#scopes.delete(caller);
+      void this.#drop(scopes);
+    }
+  }
+}
+
+function withCause(error: ToolError, cause: unknown): ToolError {
+  error.cause = cause;
+  return error;
+}

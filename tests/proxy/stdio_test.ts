@@ -1,0 +1,56 @@
+// A proxy of a command: its process, the questions of several callers at the same time, and what a crash costs.
+import process from "node:process";
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+
+const file = new URL("./stdio_upstream.ts", import.meta.url).pathname;
+
+function proxyOfCommand(hasSessions: boolean, options: ProxyOptions = {}) {
+  const args = typeof Deno === "undefined" ? [file] : ["run", "-A", "--no-check", file];
+  const env: Record<string, string> = hasSessions ? { SESSIONS: "1" } : {};
+  return proxy({ command: process.execPath, args, env }, { name: "booking", ...options });
+}
+
+for (const hasSessions of [false, true]) {
+  const kind = hasSessions ? "with sessions" : "without sessions";
+  behaviour(`four users book three times each, at the same time, over a command ${kind}`, async (connect) => {
+    const { server, join } = await connect({ handlers: [proxyOfCommand(hasSessions)] });
+    const users = await Promise.all(["ada", "bob", "eve", "kim"].map(async (id) => {
+      const onElicit = () => ({ action: "accept" as const, content: { by: id } });
+      return { id, client: await join({ principal: { id }, onElicit }) };
+    }));
+    const booked = await Promise.all(
+      users.flatMap(({ id, client }) => [1, 2, 3].map(async () => [id, textOf(await client.callTool("book"))])),
+    );
+    assertEquals(booked, users.flatMap(({ id }) => Array(3).fill([id, `booked by ${id}`])));
+    const pids = await Promise.all(users.map(async ({ client }) => textOf(await client.callTool("pid"))));
+    assertEquals(new Set(pids).size, hasSessions ? 4 : 1);
+    await server.close();
+  }, { transports: ["http"], perInstance: "caller" });
+
+  behaviour(`a command ${kind} that ends during a call says so, and is started again`, async (connect) => {
+    const { client, server, takeFaults } = await connect({ handlers: [proxyOfCommand(hasSessions)] }, {
+      principal: { id: "ada" },
+    });
+    const before = textOf(await client.callTool("pid"));
+    const { isError, content } = await client.callTool("crash");
+    assertEquals([isError, Object(content[0]).text], [true, sentence("may have run")]);
+    const after = textOf(await client.callTool("pid"));
+    assertNotEquals(after, before);
+    assert(Number(after) > 0, after);
+    takeFaults();
+    await server.close();
+  }, { transports: ["http"], perInstance: "caller" });
+}
+
+behaviour("a command that cannot be started stops neither the server nor its other tools", async (connect) => {
+  const missing = proxy({ command: "no-such-command-of-the-test" }, { prefix: "no_" });
+  const { client, server, takeFaults } = await connect({ handlers: [missing, proxyOfCommand(false)] });
+  assertEquals((await client.listTools()).map(({ name }) => name), ["book", "crash", "pid"]);
+  const { isError } = await client.callTool("no_tool");
+  assert(isError);
+  assert(takeFaults().length > 0);
+  await server.close();
+}, { transports: ["http"], eras: ["modern"], perInstance: "caller" });

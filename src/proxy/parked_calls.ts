@@ -8,8 +8,12 @@ import type { ClientCapabilities, Context, Elicited, Root } from "../library.ts"
 import type { ForwardedRequest, ForwardRetry } from "../server/call/context.ts";
 import { findClientKey } from "../server/call/client_key.ts";
 import { FORM, requireCapabilities } from "../server/call/question.ts";
+import { LazyModule } from "../core/protocol/lazy_module.ts";
 import { ActiveTimer } from "./active_timer.ts";
 import type { UpstreamParts } from "./parts.ts";
+
+/** Loaded on demand, because few servers have several instances. */
+const lazyRoutes = new LazyModule(() => import("./parked_routes.ts"));
 
 /** Maximum number of calls that wait, and of those of one client. */
 const MAX_PARKED = 200;
@@ -81,7 +85,7 @@ export class ParkedCalls {
     const store = await this.#upstream.store;
     const { caller, capabilities, ctx, given: { signal } } = request;
     if (!store || !ctx || instance === this.#upstream.id || typeof caller === "object") return;
-    const { routeAnswers } = await import("./parked_routes.ts");
+    const { routeAnswers } = await lazyRoutes.load();
     return await routeAnswers(store.by(ctx), instance, { state, caller, capabilities, answers, signal });
   }
 
@@ -89,7 +93,7 @@ export class ParkedCalls {
   async #receive(): Promise<(() => void) | undefined> {
     const store = await this.#upstream.store;
     if (!store) return;
-    const { receiveAnswers } = await import("./parked_routes.ts");
+    const { receiveAnswers } = await lazyRoutes.load();
     return await receiveAnswers(store.own, this.#upstream.id, {
       cancel: (state) => this.cancel(state),
       run: async ({ state, answers, caller, capabilities }) => {

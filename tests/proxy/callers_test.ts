@@ -32,7 +32,7 @@ function both(name: string, run: (...given: [...Parameters<Parameters<typeof beh
   for (const behind of ["modern", "legacy"] as const) {
     behaviour(`${name}, in front of ${behind}`, (connect, way) => run(connect, way, behind), {
       transports: ["http"],
-      perInstance: "caller",
+      perInstance: "services",
     });
   }
 }
@@ -215,7 +215,7 @@ behaviour("32 connections are the limit, and a caller that finds none reads so",
   assertEquals(textOf(await clients[32].callTool("hold")), "done");
   await server.close();
   await upstream.close();
-}, { transports: ["http"], eras: ["modern"], perInstance: "caller" });
+}, { transports: ["http"], eras: ["modern"], perInstance: "services" });
 
 both(
   "`headers` may ask the user to open a page, and the next call has the new credentials",
@@ -289,4 +289,4 @@ behaviour("log messages that may belong to another caller are not sent", async (
   await waiting;
   await server.close();
   await upstream.close();
-}, { transports: ["http"], eras: ["modern"], perInstance: "caller" });
+}, { transports: ["http"], eras: ["modern"], perInstance: "services" });

@@ -63,6 +63,6 @@ export function pairs(
         stack.defer(() => fixture.server.close());
         return { ...fixture, upstream };
       }, pair);
-    }, { transports: ["http", "pipe"], perInstance: "caller", ...options });
+    }, { transports: ["http", "pipe"], perInstance: "services", ...options });
   }
 }

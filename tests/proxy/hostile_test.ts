@@ -10,7 +10,7 @@ import { sentence } from "../support/messages.ts";
 import { createUpstream, pairs, proxyOf } from "./fixture.ts";
 
 const form = { type: "object", properties: { by: { type: "string" } } } as const;
-const http = { transports: ["http"], perInstance: "caller" } as const;
+const http = { transports: ["http"], perInstance: "services" } as const;
 const LOGGED = { meta: { "io.modelcontextprotocol/logLevel": "debug" } } as const;
 
 /** A server without sessions that answers with any result, error or response. */

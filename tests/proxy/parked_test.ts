@@ -52,7 +52,7 @@ const answer = ({ inputRequests, requestState }: Round, by: string) => ({
   requestState,
 });
 
-const parts = { eras: ["modern"], transports: ["http"], perInstance: "caller" } as const;
+const parts = { eras: ["modern"], transports: ["http"], perInstance: "services" } as const;
 const client = { capabilities: { elicitation: {} } };
 
 pairs("the server behind the proxy runs once per call if it has sessions", async (join, { behind }) => {

@@ -151,4 +151,4 @@ behaviour("a change in the lists of one caller is not announced to another calle
   await ofBob.close();
   await server.close();
   await upstream.close();
-}, { transports: ["http"], perInstance: "caller" });
+}, { transports: ["http"], perInstance: "services" });

@@ -28,7 +28,7 @@ for (const hasSessions of [false, true]) {
     const pids = await Promise.all(users.map(async ({ client }) => textOf(await client.callTool("pid"))));
     assertEquals(new Set(pids).size, hasSessions ? 4 : 1);
     await server.close();
-  }, { transports: ["http"], perInstance: "caller" });
+  }, { transports: ["http"], perInstance: "services" });
 
   behaviour(`a command ${kind} that ends during a call says so, and is started again`, async (connect) => {
     const { client, server, takeFaults } = await connect({ handlers: [proxyOfCommand(hasSessions)] }, {
@@ -42,7 +42,7 @@ for (const hasSessions of [false, true]) {
     assert(Number(after) > 0, after);
     takeFaults();
     await server.close();
-  }, { transports: ["http"], perInstance: "caller" });
+  }, { transports: ["http"], perInstance: "services" });
 }
 
 behaviour("a command that cannot be started stops neither the server nor its other tools", async (connect) => {
@@ -53,4 +53,4 @@ behaviour("a command that cannot be started stops neither the server nor its oth
   assert(isError);
   assert(takeFaults().length > 0);
   await server.close();
-}, { transports: ["http"], eras: ["modern"], perInstance: "caller" });
+}, { transports: ["http"], eras: ["modern"], perInstance: "services" });

@@ -130,7 +130,7 @@ export interface Settings extends Omit<ProxyOptions, "name" | "prefix"> {
 export function readSettings(target: ProxyTarget, options: ProxyOptions): Settings {
   checkOptions("make a proxy", options, OPTIONS);
   const { prefix = "", headers, share, auth, fetch, required } = options;
-  const name = options.name ?? (prefix.replace(/[_.-]+$/, "") || toHost(target));
+  const name = options.name ?? (withoutSeparators(prefix) || toHost(target));
   const refuse = (state: string) => new TypeError(`Cannot make proxy ${JSON.stringify(name)}: ${state}`);
   if (!/^[\w.-]{0,32}$/.test(prefix)) {
     throw refuse('prefix must have at most 32 letters, digits, "_", "-" and "."');
@@ -155,13 +155,20 @@ export function readSettings(target: ProxyTarget, options: ProxyOptions): Settin
   return { ...options, target, name, prefix, ...isPerCaller && { share: "caller" } };
 }
 
+/** Returns a prefix without the separators at its end, such as `github` for `github_`. */
+function withoutSeparators(prefix: string): string {
+  let end = prefix.length;
+  while ("_.-".includes(prefix.charAt(end - 1)) && end) end--;
+  return prefix.slice(0, end);
+}
+
 function toHost(target: ProxyTarget): string {
   // What the other server says of itself must not be a name of another server in questions.
   if (isClient(target)) return "upstream";
   if (typeof target === "string" || target instanceof URL) {
     return URL.canParse(String(target)) ? new URL(target).host : "";
   }
-  return "command" in target ? String(target.command).replace(/.*[\\/]/, "") : "upstream";
+  return "command" in target ? String(target.command).split(/[\\/]/).at(-1) ?? "" : "upstream";
 }
 
 /** Returns the change of a tool. The other server chooses the name of the tool. */

@@ -28,6 +28,7 @@ import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
+import { proxy } from "../../src/proxy/proxy.ts";
 import { asTools, file, folder, httpResource, httpTool, sendRequest } from "../../src/ready/ready.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
@@ -349,6 +350,24 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       fetch: () => new Response(),
     }],
   ],
+  "./proxy proxy": [[(options) => proxy("https://a.example/mcp", options), {
+    name: "a",
+    prefix: "a_",
+    headers: {},
+    auth: { token: text },
+    fetch: () => new Response(),
+    share: "all",
+    tools: {},
+    use: [],
+    tags: [],
+    allow: () => true,
+    scopes: [],
+    timeoutMs: 5,
+    forward: {},
+    listMs: 5,
+    required: false,
+    instructions: false,
+  }]],
   "./openapi openapi": [[(options) => openapi({ openapi: "3.1.0" }, options), {
     baseUrl: "https://a.example",
     fetch: text,

@@ -17,7 +17,7 @@ import type { Client } from "../client/calls.ts";
 import type { Target } from "../client/target.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { deadline } from "../core/kit/deadline.ts";
-import type { Params } from "../core/protocol/jsonrpc.ts";
+import { type Params, withoutReserved } from "../core/protocol/jsonrpc.ts";
 import {
   type Completers,
   type Context,
@@ -217,7 +217,8 @@ function toTool(upstream: Upstream, entry: KeptEntry): Tool<string, Params, unkn
     const { name, listed, scope } = entry;
     const own = tool.from(listed, async (input, ctx) => {
       const request = { method: "tools/call", subject: name, params: { name, arguments: input } } as const;
-      const result = await passOn(upstream, { scope, ctx }, request);
+      // The result of a plain tool then needs no further check.
+      const result = withoutReserved(await passOn(upstream, { scope, ctx }, request));
       // Without content, the result would be data.
       return Array.isArray(result.content) ? result : { ...result, content: [] };
     }, { scopes });

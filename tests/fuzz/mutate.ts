@@ -1,11 +1,11 @@
 // Mutation testing: changes one comparison or guard at a time in the files that decide on access and trust, runs the
 // quick tests of these files, and prints every mutation that no test detects.
 //
-// deno task mutate [--file PART_OF_A_PATH] [--since REVISION] [--minutes N]
+// deno task mutate [--file PART_OF_A_PATH] [--since REVISION] [--minutes N] [--seed N]
 //
 // --since mutates only the files that have changed since a revision; "day" is the last revision that is a day older
 // than HEAD. --minutes tries as many mutations as fit into this time, in random order. The tests run under Bun, which
-// starts faster, in copies of the project.
+// starts faster, in copies of the project. With --seed, the order is that of an earlier run.
 import { readNumber, readOptions } from "../support/options.ts";
 import { random } from "../support/random.ts";
 
@@ -228,7 +228,7 @@ async function listChanged(since: string): Promise<readonly string[]> {
   return day ? (await git("diff", "--name-only", day)).split("\n") : subjects.map(({ path }) => path);
 }
 
-const options = readOptions(Deno.args, { values: ["--file", "--since", "--minutes"] });
+const options = readOptions(Deno.args, { values: ["--file", "--since", "--minutes", "--seed"] });
 const part = options.get("--file") ?? "";
 const since = options.get("--since");
 const changed = since === undefined ? undefined : await listChanged(since);
@@ -239,7 +239,7 @@ const end = isBounded ? performance.now() + readNumber(options, "--minutes", 0, 
 const sources = new Map<string, string>();
 for (const { path } of chosen) sources.set(path, await Deno.readTextFile(root + path));
 const waiting = chosen.flatMap((subject) => listMutants(subject, sources.get(subject.path) ?? ""));
-const seed = Date.now() % 2 ** 31;
+const seed = readNumber(options, "--seed", Date.now() % 2 ** 31);
 if (isBounded) shuffle(waiting, seed);
 /** Time limits for the tests of each file, in milliseconds. */
 const limits = new Map<string, Promise<number>>();

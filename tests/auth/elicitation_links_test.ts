@@ -6,6 +6,7 @@ import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
@@ -101,6 +102,9 @@ Deno.test("after the store has lost its data, no earlier link opens, and later l
   ];
   const [used, unused] = [await makeLink(links[0]), await makeLink(links[0])];
   assertEquals(await links[1].open(used, "ada"), { data: null });
+  // Links have their time in milliseconds, and so has the store's new record of uses.
+  const madeAt = Date.now();
+  await until(() => Date.now() > madeAt + 1, "the links are older than the new record");
   for (const { key } of await store.list("", { limit: 1000 })) await store.delete(key);
   for (const link of [used, unused]) for (const each of links) assertEquals(await each.open(link, "ada"), undefined);
   for (const each of links) assertEquals(await links[0].open(await makeLink(each), "ada"), { data: null });

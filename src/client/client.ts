@@ -16,7 +16,14 @@
  *
  * @module
  */
-export type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult, ElicitUrlRequest } from "./answer_options.ts";
+export type {
+  AnswerContext,
+  AnswerOptions,
+  ElicitRequest,
+  ElicitResult,
+  ElicitUrlRequest,
+  ServerRequest,
+} from "./answer_options.ts";
 export type { AuthChallenge, AuthRequest, BoundToken, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest, ResponseHooks } from "./request_middleware.ts";
 export type { Client, CompleteOptions, Completion } from "./calls.ts";
@@ -35,7 +42,6 @@ export {
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
 export { McpError } from "../core/protocol/errors.ts";
-export type { ServerRequest } from "./answer_options.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerInfo } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";

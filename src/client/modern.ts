@@ -15,11 +15,10 @@ import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts"
 import type { LogLevel } from "../core/protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../core/schema/header_params.ts";
 import type { Asked } from "./answer_budget.ts";
-import type { OriginatingRequest } from "./answer_options.ts";
+import type { OriginatingRequest, ServerRequest } from "./answer_options.ts";
 import type { PendingRequest } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
-import type { ServerRequest } from "./answer_options.ts";
 import {
   type AnswerQuestionOptions,
   type Codec,

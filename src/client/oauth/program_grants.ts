@@ -18,8 +18,8 @@ export interface ProgramClient {
   /** The client secret at the authorization server. */
   readonly secret?: string;
   /**
-   * The client's private key, instead of a secret. The JSON Web Key (RFC 7517) must contain `alg`, such as `ES256`, and `kid` if
-   * the authorization server requires a key id.
+   * The client's private key, instead of a secret. The JSON Web Key (RFC 7517) must contain `alg`, such as `ES256`, and
+   * `kid` if the authorization server requires a key id.
    */
   readonly key?: {
     /** The signature algorithm. */

@@ -106,7 +106,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
     const work = () => sendOnce(call, () => send(retry, request));
     // The next run does not repeat this work if the result contains questions.
     const result = await (reruns ? reruns.once(call, work) : work());
-    // Another type is an error: the result is then the questions of an error that pages can solve.
+    // A `Blocked` stands for an error whose pages the user can open.
     const { resultType, inputRequests, requestState, [BLOCKED]: isBlocked } = Object(result) as Partial<Blocked>;
     if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
@@ -300,7 +300,9 @@ async function answer(
   const answers = await Promise.all(asking);
   if (!isBlocked) return { inputResponses: Object.fromEntries(answers), requestState };
   if (answers.every(([, answer]) => Object(answer).action === "accept")) return {};
-  throw new ToolError("Cannot continue: the user did not open the page that the other server requires");
+  throw new ToolError(
+    "Cannot continue: the user did not open the page that the other server requires; call again to ask the user again",
+  );
 }
 
 /** Converts a question from the other server, which also validates the answer. */

@@ -105,11 +105,11 @@ export class Scope implements ScopeParts {
   }
 
   async connect(ctx: Context | undefined): Promise<Connection> {
-    await this.#toHeaders(ctx);
     if (this.#open && !this.#open.isStale) return this.#open;
     if (this.#closed.signal.aborted) throw this.#upstream.toDown(undefined);
     const { clock } = this.#upstream.server;
     if (!this.#opening && clock.now() < this.#notBefore) throw this.#upstream.toDown(this.#failure);
+    await this.#toHeaders(ctx);
     this.#opening ??= this.#connect();
     try {
       return await this.#opening;

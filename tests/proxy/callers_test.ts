@@ -252,6 +252,27 @@ both(
   },
 );
 
+both(
+  "`headers` of a caller is called once for each call, because it may exchange a token",
+  async (connect, _way, behind) => {
+    const { server: office } = createOffice(behind);
+    let count = 0;
+    const headers = () => {
+      count++;
+      return { authorization: "Bearer key-of-ada" };
+    };
+    const { client, server } = await connect({ handlers: [proxyOf(office, "http", { headers })] }, {
+      principal: { id: "ada" },
+    });
+    assertEquals(textOf(await client.callTool("who")), "ada");
+    const before = count;
+    for (let call = 0; call < 3; call++) await client.callTool("who");
+    assertEquals(count - before, 3);
+    await server.close();
+    await office.close();
+  },
+);
+
 behaviour("log messages that may belong to another caller are not sent", async (connect) => {
   const { pass, open } = gate();
   let held = 0;

@@ -13,6 +13,7 @@ import { ActiveTimer } from "./active_timer.ts";
 import { showTexts } from "./foreign_text.ts";
 import { findLoop, toHops } from "./hops.ts";
 import type { ScopeParts } from "./parts.ts";
+import { toAllowed } from "./settings.ts";
 import type { Upstream } from "./upstream.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
@@ -67,7 +68,7 @@ class Passing {
 
   async send(retry: ForwardRetry, given: ForwardedRequest, params: Params): Promise<Result> {
     const { parked } = this.#upstream;
-    const options = this.#toAllowed(given);
+    const options = this.#toPermitted(given);
     const { caller, client: { version } } = this.#ctx;
     let extensions: Params | undefined;
     // An answer reaches a call that waits for it, also if no further request could be sent.
@@ -143,15 +144,10 @@ class Passing {
   }
 
   /** Leaves out what the other server must not use. */
-  #toAllowed(given: ForwardedRequest): ForwardedRequest {
-    const { settings: { forward = {} }, id } = this.#upstream;
-    const { elicitation, sampling, roots } = Object(given.meta[CAPABILITIES]);
-    const capabilities = {
-      ...elicitation && forward.elicitation !== false && { elicitation },
-      ...sampling && forward.sampling !== false && { sampling },
-      ...roots && forward.roots !== false && { roots },
-    };
-    const isLogged = forward.log !== false;
+  #toPermitted(given: ForwardedRequest): ForwardedRequest {
+    const { settings, id } = this.#upstream;
+    const capabilities = toAllowed(Object(given.meta[CAPABILITIES]), settings);
+    const isLogged = settings.forward?.log !== false;
     return {
       ...given,
       meta: {

@@ -54,9 +54,10 @@ export class Connection {
   isStale = false;
   readonly #options: ConnectionOptions;
   /** The lists whose changes the server announces on this connection, as soon as it does. */
+  // Bound: `CHANGING`.
   readonly #announced = new Set<ChangingList>();
   readonly #watching: Promise<void>;
-  // Bound: `MAX_WATCHED` of the scope.
+  // Bound: `connections.streams` and `streams.watchedUris` of the server.
   readonly #watched = new Map<string, Promise<Watch>>();
   #users = 0;
   #closing?: Promise<void>;

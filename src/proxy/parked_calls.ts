@@ -69,7 +69,11 @@ export class ParkedCalls {
   /** Ends a call, because the caller does not answer. */
   cancel(state: string): void {
     const [id] = state.split(" ");
-    this.#calls.get(id)?.end("the question was not answered");
+    this.#drop(id, "the question was not answered");
+  }
+
+  #drop(id: string, reason: string): void {
+    this.#calls.get(id)?.end(reason);
     this.#calls.delete(id);
   }
 
@@ -139,13 +143,14 @@ export class ParkedCalls {
     if (full.length && !ended) {
       throw McpError.internalError("Cannot ask the user: too many calls wait for an answer; try again later");
     }
-    if (ended) this.#calls.delete(ended.id);
+    if (ended) this.#drop(ended.id, "its result was kept for long enough");
     this.#calls.set(call.id, call);
   }
 
-  /** Keeps a small result, because the handler of an identified caller may run again for another reason. */
+  /** Keeps a small result for a while, because the handler of an identified caller may run again for another reason. */
   #end(call: ParkedCall, result: Result): void {
     if (call.caller === undefined || JSON.stringify(result).length > MAX_KEPT) this.#calls.delete(call.id);
+    else if (this.#calls.has(call.id)) call.expire();
   }
 }
 
@@ -179,7 +184,7 @@ class ParkedCall {
   #current: ParkedRequest;
   #round = 0;
   #count = 0;
-  // Bound: the questions that a client answers for one request.
+  // Bound: the questions that the connection answers for one request, 32.
   readonly #asked = new Map<string, Asked>();
   #news = Promise.withResolvers<void>();
   #stopWaiting = () => {};
@@ -272,7 +277,14 @@ class ParkedCall {
     return { resultType: "input_required", inputRequests, requestState: this.#state };
   }
 
+  /** Forgets the result later. */
+  expire(): void {
+    this.#stopWaiting();
+    this.#stopWaiting = this.#parts.waitLater(this.#parts.forget);
+  }
+
   end(reason: string, name = "AbortError"): void {
+    if (this.isDone) this.#stopWaiting();
     this.#stop.abort(new DOMException(`Cannot continue the call: ${reason}`, name));
   }
 

@@ -6,7 +6,7 @@ import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Client } from "../client/calls.ts";
 import { AUTH, type ClientAuth } from "../client/client_auth.ts";
 import type { Target } from "../client/target.ts";
-import type { Context, Params, ToolProviderOptions, TransformOptions } from "../library.ts";
+import type { ClientCapabilities, Context, Params, ToolProviderOptions, TransformOptions } from "../library.ts";
 
 /** Options of {@linkcode proxy}. All options are optional. */
 export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" | "allow"> {
@@ -187,4 +187,16 @@ export function isClient(target: ProxyTarget): target is Client {
 /** Whether all messages of a connection share one stream. */
 export function isLines(target: ProxyTarget): boolean {
   return typeof target === "object" && !(target instanceof URL) && ("command" in target || INTERNALS in target);
+}
+
+/** Returns the capabilities that the other server may use. */
+export function toAllowed(
+  { elicitation, sampling, roots }: ClientCapabilities,
+  { forward = {} }: Pick<Settings, "forward">,
+): ClientCapabilities {
+  return {
+    ...elicitation && forward.elicitation !== false && { elicitation },
+    ...sampling && forward.sampling !== false && { sampling },
+    ...roots && forward.roots !== false && { roots },
+  };
 }

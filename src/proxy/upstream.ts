@@ -11,7 +11,7 @@ import type { ServerInfo } from "../client/protocol.ts";
 import { showInvisible } from "./foreign_text.ts";
 import type { Forgettable, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
 import { Scope } from "./scope.ts";
-import { isClient, isLines, type Settings } from "./settings.ts";
+import { isClient, isLines, type Settings, toAllowed } from "./settings.ts";
 
 /** Maximum number of connections, of those of one caller, and of those of one client, which can have many sessions. */
 const MAX_CONNECTIONS = 32;
@@ -99,6 +99,7 @@ export class Upstream implements UpstreamParts {
   }
 
   get #proxies(): Proxies {
+    // Bound: the handlers of the server, and the entries of the lists of all proxies.
     return this.server.slot(PROXIES, () => ({ bare: new Set(), owners: new Map() }));
   }
 
@@ -142,8 +143,7 @@ export class Upstream implements UpstreamParts {
           'the operator can set auth of the server, or share: "all" of the proxy',
       );
     }
-    const { elicitation, sampling, roots } = client.capabilities;
-    const capabilities = this.#toAllowed({ elicitation, sampling, roots });
+    const capabilities = toAllowed(client.capabilities, this.settings);
     const text = JSON.stringify(capabilities);
     const own = this.#scopes.get(caller) ?? [];
     const known = own.find((scope) => JSON.stringify(scope.capabilities) === text);
@@ -164,11 +164,8 @@ export class Upstream implements UpstreamParts {
 
   /** The scope that all callers share. */
   get shared(): Scope {
-    const capabilities = this.#toAllowed({
-      elicitation: { form: {}, url: {} },
-      sampling: { tools: {}, context: {} },
-      roots: {},
-    });
+    const all = { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {} };
+    const capabilities = toAllowed(all, this.settings);
     return this.#all ??= new Scope(this, { capabilities });
   }
 
@@ -243,15 +240,6 @@ export class Upstream implements UpstreamParts {
 
   #toFull(count: number, state: string): ToolError {
     return new ToolError(`Cannot reach ${this.settings.name}: all ${count} connections ${state}; try again later`);
-  }
-
-  #toAllowed({ elicitation, sampling, roots }: Scope["capabilities"]): Scope["capabilities"] {
-    const { forward = {} } = this.settings;
-    return {
-      ...elicitation && forward.elicitation !== false && { elicitation },
-      ...sampling && forward.sampling !== false && { sampling },
-      ...roots && forward.roots !== false && { roots },
-    };
   }
 
   /** Connects once, because only a server with sessions needs a connection for each caller. */

@@ -11,7 +11,7 @@ import { listContainers } from "./long_lived.ts";
 const root = new URL("../../", import.meta.url);
 
 /** The folders with code that requests of clients run. */
-const FOLDERS = ["auth", "core", "extensions", "layers", "observe", "ready", "server", "stores"].map((each) =>
+const FOLDERS = ["auth", "core", "extensions", "layers", "observe", "proxy", "ready", "server", "stores"].map((each) =>
   `src/${each}/`
 );
 

@@ -13,7 +13,7 @@ import {
 } from "../../mod.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, textOf } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, fence, fenced, textOf, until, withoutFences } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const say = (name: string) => tool({ name, description: name, run: () => name });
@@ -85,6 +85,32 @@ for (const [kind, make] of Object.entries(KINDS)) {
     { perInstance: "observer" },
   );
 }
+
+behaviour("a source that fails for one caller, or with its second page, does not seem to come back", async (join) => {
+  let isWhole = false;
+  const perCaller = provide("closed", (_cursor, { principal }) => {
+    if (principal?.id === "ada") throw new Error("ada has no account");
+    return [];
+  });
+  const perPage = provide("paged", (cursor, { principal }) => {
+    if (principal?.id === "bob" && !cursor) return { tools: [], nextCursor: "2" };
+    if (cursor && !isWhole) throw new Error("the second page is broken");
+    return [];
+  });
+  const { client: ada, server, takeFaults, join: joinAs } = await join(
+    { handlers: [say("own"), perCaller, perPage, fenced] },
+    { principal: { id: "ada" } },
+  );
+  const bob = await joinAs({ principal: { id: "bob" } });
+  await using changes = await bob.subscribe({ toolsListChanged: true, resourceSubscriptions: ["fence://1"] });
+  for (let i = 0; i < 2; i++) for (const client of [ada, bob]) await client.listTools();
+  await fence(server, changes);
+  assertEquals(withoutFences(changes), []);
+  isWhole = true;
+  await bob.listTools();
+  await until(() => withoutFences(changes).length, "the source is back");
+  takeFaults();
+}, { perInstance: "observer" });
 
 behaviour("a source that is slower than listMs leaves the list", async (join) => {
   const clock = fakeClock();

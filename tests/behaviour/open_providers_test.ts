@@ -428,19 +428,23 @@ behaviour("allow, scopes, use, tags, services and mapError of a provider without
 behaviour(
   "a provider whose list fails or is slow is passed over, unless no other provider has the URI",
   async (connect) => {
-    let state: "throws" | "hangs" | "repeats" = "throws";
+    let state: "throws" | "hangs" | "repeats" | "works" = "works";
     const clock = fakeClock();
     const lacking = provide("lacking", {
       listMs: 500,
-      list(): { resources: []; nextCursor: string } | Promise<never> {
+      list(): { resources: []; nextCursor?: string } | Promise<never> {
         if (state === "throws") throw new Error("the other server is down");
-        return state === "hangs" ? new Promise<never>(() => {}) : { resources: [], nextCursor: "same" };
+        if (state === "hangs") return new Promise<never>(() => {});
+        return { resources: [], ...state === "repeats" && { nextCursor: "same" } };
       },
     });
     const { client, takeFaults } = await connect({
       clock,
       handlers: [lacking, provide("good", pages("good", ["note://1"]))],
     });
+    const pass = async () => assertEquals(await advanceUntil(clock, 100, read(client, "note://1")), "good note://1");
+    const fail = () =>
+      advanceUntil(clock, 100, assertRejects(() => client.readResource("note://2"), McpError, "Internal error"));
     for (
       const [now, cause] of [
         ["throws", "the other server is down"],
@@ -449,14 +453,49 @@ behaviour(
       ] as const
     ) {
       state = now;
-      assertEquals(await advanceUntil(clock, 100, read(client, "note://1")), "good note://1");
+      await pass();
       assertEquals(takeFaults().map(({ error }) => Object(error).message), [cause]);
-      await advanceUntil(clock, 100, assertRejects(() => client.readResource("note://2"), McpError, "Internal error"));
+      await pass();
+      assertEquals(takeFaults(), []);
+      // The client gets an id, which is useless if the observer does not get it.
+      for (let i = 0; i < 2; i++) {
+        await fail();
+        assertEquals(takeFaults().length, 1);
+      }
+      state = "works";
+      await refuse(client, "note://2");
+      state = now;
+      await fail();
       assertEquals(takeFaults().length, 1);
+      state = "works";
+      await refuse(client, "note://2");
     }
   },
   { perInstance: "limits" },
 );
+
+behaviour("changes do not report a list that fails again for each subscription", async (connect) => {
+  let lists = 0;
+  const { client, server, takeFaults } = await connect({
+    handlers: [
+      provide("lacking", {
+        list() {
+          lists++;
+          throw new Error("the other server is down");
+        },
+        subscribe() {},
+      }),
+      fenced,
+    ],
+  });
+  await using subscription = await client.subscribe({ resourceSubscriptions: ["note://1", "note://2", "fence://1"] });
+  await until(() => lists === 2, "the subscribers were counted");
+  server.resourceUpdated("note://1");
+  await until(() => lists === 3, "the change was decided");
+  await fence(server, subscription);
+  assertEquals(withoutFences(subscription), []);
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), ["the other server is down"]);
+}, { perInstance: "hooks" });
 
 behaviour("what a provider reads from another server is sent as it came", async (connect) => {
   const upstream = createServer({

@@ -77,6 +77,8 @@ export interface CompletionOptions {
 /** The templates of a resource provider. */
 export interface CompletedTemplates {
   readonly key: string;
+  /** Distinguishes the provider from other providers of its scheme. */
+  readonly id?: string;
   readonly templates: Listing;
   readonly listMs?: number;
   readonly suggest?: (
@@ -207,7 +209,7 @@ async function findListed(
   const candidates = all.flatMap(({ ofTemplates, allow, mapError }, at) =>
     ofTemplates ? { ...ofTemplates, allow, mapError, at } : []
   );
-  const found = await findTemplate(candidates, { uri: ref, call, core });
+  const found = await findTemplate(candidates, { uri: ref, call, core, isRequest: true });
   if (!found) return;
   const { provider: { at, suggest }, template: { template, variables } } = found;
   const toCompleter = (name: string): Completer<never> | undefined =>

@@ -3,7 +3,7 @@
  * the caller. Loaded when a server with such providers gets a request for such a URI.
  */
 import { deadline } from "../../core/kit/deadline.ts";
-import { quote } from "../../core/protocol/errors.ts";
+import { isMcpError, isToolError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { parseTemplate, type UriTemplate } from "../../core/protocol/uri_template.ts";
 import type { Call } from "../call/call.ts";
@@ -11,6 +11,7 @@ import { type BoundAllow, isAllowed } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { attempt } from "./attempt.ts";
 import { MAX_NAME } from "./listed_entry.ts";
+import { Outages } from "./outages.ts";
 import type { Listing } from "./source_list.ts";
 
 export interface Asked {
@@ -18,10 +19,14 @@ export interface Asked {
   readonly uri: string;
   readonly call: Call;
   readonly core: FeatureParts;
+  /** Whether a client gets the error, with an id that the observer must get too. */
+  readonly isRequest: boolean;
 }
 
 interface Searched {
   readonly key: string;
+  /** Distinguishes a provider from other providers of its scheme. */
+  readonly id?: string;
   readonly allow?: BoundAllow;
   readonly mapError?: MapError;
   readonly listMs?: number;
@@ -36,8 +41,8 @@ interface Owner extends Searched {
 
 /**
  * Returns the provider that lists a URI for the caller, else the provider with a matching template, else all providers
- * with a matching prefix. A provider whose list fails is passed over, and its error is thrown if no other provider lists
- * the URI, or has its prefix. Asks no provider if only one can serve the URI.
+ * with a matching prefix. A provider whose list fails is passed over, after reporting its first failure, and its error is
+ * thrown if no other provider lists the URI, or has its prefix. Asks no provider if only one can serve the URI.
  */
 export async function findOwners<P extends Owner>(open: readonly P[], asked: Asked): Promise<readonly P[]> {
   const { uri } = asked;
@@ -48,12 +53,12 @@ export async function findOwners<P extends Owner>(open: readonly P[], asked: Ask
   const search = new Search(asked);
   const listed = await search.find(providers, "list", (entry) => entry.uri === uri);
   // A template must not get a URI that belongs to a provider whose list has failed.
-  if (!listed && !near.length) search.end();
+  if (!listed && !near.length) await search.end();
   const owner = listed ?? await search.find(providers, "templates", (entry) => {
     return readTemplate(entry).template?.match(uri) !== undefined;
   });
   if (owner) return [owner.provider];
-  if (!near.length) search.end();
+  if (!near.length) await search.end();
   return near;
 }
 
@@ -69,7 +74,7 @@ export async function findTemplate<P extends Searched>(
     await search.find(providers, "templates", (entry) => readTemplate(entry).template?.match(uri) !== undefined);
   const template = found && readTemplate(found.entry).template;
   if (found && template) return { provider: found.provider, template };
-  search.end();
+  await search.end();
 }
 
 /** `allow` decides about the URI, or about the provider as a whole. */
@@ -90,8 +95,8 @@ const MAX_PAGES = 1000;
 /** Searches the lists of providers for an entry, one provider and one page after the other. */
 class Search {
   readonly #asked: Asked;
-  // Bound: two per provider.
-  readonly #failures: unknown[] = [];
+  /** Throws the first error of a list. */
+  #refuse?: () => Promise<never>;
 
   constructor(asked: Asked) {
     this.#asked = asked;
@@ -102,9 +107,10 @@ class Search {
     list: "list" | "templates",
     test: (entry: Params) => boolean,
   ): Promise<{ readonly provider: P; readonly entry: Params } | undefined> {
-    const { call, core } = this.#asked;
+    const { call, core, isRequest } = this.#asked;
+    const outages = Outages.of(core);
     for (const provider of providers) {
-      const { key: subject, mapError, listMs, [list]: listing } = provider;
+      const { key: subject, id = subject, mapError, listMs, [list]: listing } = provider;
       // Without a limit, a notification would wait forever, because only calls have a timeout.
       const ms = listMs ?? core.limits.calls.timeoutMs;
       const option = listMs === undefined ? "calls.timeoutMs" : "listMs";
@@ -117,22 +123,29 @@ class Search {
       // A subscription may end while its lists are searched.
       if (call.ended) return;
       if (!listing) continue;
+      const source = `${list === "list" ? "resources" : "resourceTemplates"} ${id}`;
       try {
-        const entry = await attempt(
-          { core, call, subject, mapError },
-          () => deadline(this.#findIn(listing, test), { ms, clock: core.ticker, onTimeout }),
-        );
+        const entry = await deadline(this.#findIn(listing, test), { ms, clock: core.ticker, onTimeout });
         if (entry) return { provider, entry };
+        outages.end(source);
       } catch (error) {
         if (call.ended) throw error;
-        this.#failures.push(error);
+        const fail = () => Promise.reject(error);
+        const refuse = () => attempt({ core, call, subject, mapError }, fail);
+        // `attempt` does not report errors that are meant for the client.
+        if (isMcpError(error) || isToolError(error) || !outages.begin(source)) {
+          this.#refuse ??= isRequest ? refuse : fail;
+        } else {
+          const reported: unknown = await refuse().catch((error) => error);
+          this.#refuse ??= () => Promise.reject(reported);
+        }
       }
     }
   }
 
   /** Throws the first error of a list, if there is any, because the list may have had the entry. */
-  end(): void {
-    if (this.#failures.length) throw this.#failures[0];
+  async end(): Promise<void> {
+    await this.#refuse?.();
   }
 
   async #findIn({ page }: Listing, test: (entry: Params) => boolean): Promise<Params | undefined> {

@@ -560,7 +560,7 @@ function toResource<Input, S>(
   { remake, life, uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags, complete, suggest, mapError } = options;
-  const { key, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
+  const { key, id, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
   const toCommon = () => {
     // Reading `completion` asks the layers for their steps.
     const apply = layers?.completion;
@@ -569,13 +569,12 @@ function toResource<Input, S>(
   const also = kind === "template"
     ? [completion({ type: "ref/resource", ...toCommon(), names, complete, match })]
     : templates
-    ? [completion({ type: "provider", ...toCommon(), names, ofTemplates: { key, templates, listMs, suggest } })]
+    ? [completion({ type: "provider", ...toCommon(), names, ofTemplates: { key, id, templates, listMs, suggest } })]
     : [];
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" || kind === "open" && !uris ? undefined : (uri: string) => match(uri) !== undefined;
   const { foreign } = options[LISTED] ?? {};
-  const { id } = definition;
   const parts = { feature: resources, key, id, definition, also, serves, services, scopes, layers, remake };
   const internals = { ...parts, foreign, life };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);

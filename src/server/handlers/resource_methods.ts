@@ -99,9 +99,9 @@ export const resources: Feature = {
     }
 
     /** Returns the providers without a scheme that serve a URI for a caller, in order. */
-    async function locateOpen(uri: string, call: Call): Promise<readonly Found[]> {
+    async function locateOpen(uri: string, call: Call, isRequest: boolean): Promise<readonly Found[]> {
       const { findOwners } = await lazyOpenProviders.load();
-      return (await findOwners(open, { uri, call, core })).map((definition) => toFound(definition, uri));
+      return (await findOwners(open, { uri, call, core, isRequest })).map((definition) => toFound(definition, uri));
     }
 
     const toRunner = (found: Found, uri: string): Runner => {
@@ -134,7 +134,7 @@ export const resources: Feature = {
 
     /** Another caller may get the URI from another provider, or not at all, because each caller has its own lists. */
     async function findOpen(uri: string, call: Call, refusal: () => McpError): Promise<Runner> {
-      const owners = await locateOpen(uri, call);
+      const owners = await locateOpen(uri, call, true);
       if (!owners.length) throw refusal();
       return await chain(owners, call, true);
     }
@@ -183,7 +183,7 @@ export const resources: Feature = {
         if (!open.length) return [{}];
         // A change may arrive while a subscription ends, and then no list can be requested for it.
         if (call.ended) return [];
-        return locateOpen(uri, call).then((owners) => show(owners, call));
+        return locateOpen(uri, call, false).then((owners) => show(owners, call));
       },
     };
   },

@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/utilities/pagination
  */
+import { deadline } from "../../core/kit/deadline.ts";
 import { toFrozen } from "../../core/kit/frozen.ts";
 import { withHints } from "../../core/protocol/cache_hints.ts";
 import { isMcpError } from "../../core/protocol/errors.ts";
@@ -14,6 +15,7 @@ import { isAllowed, type Method, toMethod } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import { attempt } from "./attempt.ts";
+import { Outages } from "./outages.ts";
 
 export interface SourceRange {
   /** Cursor of the source. `undefined` for its first page. */
@@ -69,7 +71,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   const cursors = new Cursors(core, name, true);
   const listFixed = createList(name, fixed, core, true);
   const isOnly = sources.length + Math.min(fixed.length, 1) === 1;
-  const outages = new Outages(name, core);
+  const outages = Outages.of(core);
 
   async function run(call: Call): Promise<Result> {
     const place = await cursors.read(call);
@@ -102,7 +104,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
       const range: SourceRange = { cursor, size, before: items };
       const page = isOnly
         ? await attempt({ core, call, subject, mapError }, () => source.list(call, range))
-        : await outages.list(source, call, range);
+        : await listUnlessDown(source, call, range);
       head = page ? withMembers(head, page.given) : withHints(head, { ttlMs: 0 });
       if (!page) {
         cursor = undefined;
@@ -114,6 +116,30 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
       cursor = undefined;
     }
     return { ...head, [name]: items };
+  }
+
+  /**
+   * Returns `undefined` if the source fails or is too slow, after reporting the first failure. Announces a change of the
+   * list when the source is back. Throws what is meant for the client.
+   */
+  async function listUnlessDown(source: Source, call: Call, range: SourceRange): Promise<SourcePage | undefined> {
+    const { key, subject = key, listMs: ms = Infinity } = source;
+    const id = `${name} ${key}`;
+    const onTimeout = () => {
+      throw new DOMException(`Cannot list ${name}: it took longer than ${ms} ms (listMs)`, "TimeoutError");
+    };
+    try {
+      const page = await deadline(source.list(call, range), { ms, clock: core.ticker, onTimeout });
+      // A source whose second page fails is not back with its first page.
+      if (page.nextCursor !== undefined) return page;
+      outages.end(id);
+      if (outages.takeMissed(id, call.caller)) call.server.listChanged(toListName(name));
+      return page;
+    } catch (error) {
+      if (call.ended || isMcpError(error)) throw error;
+      outages.miss(id, call.caller);
+      if (outages.begin(id)) core.report(error, { method: call.method, subject });
+    }
   }
 
   return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
@@ -130,50 +156,6 @@ function withMembers({ _meta: before, ...head }: Result, { _meta, ...hints }: Pa
   const own = withoutReserved({ _meta: isObject(_meta) ? _meta : undefined })._meta;
   const meta = isObject(before) || own ? { _meta: { ...own, ...Object(before) } } : {};
   return withHints({ ...head, ...meta }, hints);
-}
-
-/** The sources of one list that have failed. A list of several sources goes without them. */
-class Outages {
-  readonly #name: string;
-  readonly #core: FeatureParts;
-
-  constructor(name: string, core: FeatureParts) {
-    this.#name = name;
-    this.#core = core;
-  }
-
-  /**
-   * Returns `undefined` if the source fails or is too slow, after reporting the first failure. Announces a change of the
-   * list when the source is back. Throws what is meant for the client.
-   */
-  async list(source: Source, call: Call, range: SourceRange): Promise<SourcePage | undefined> {
-    const { key, subject = key, listMs } = source;
-    // Bound: the number of sources.
-    const failing = this.#core.state.slot(Outages, () => new Set<string>());
-    const id = `${this.#name} ${key}`;
-    try {
-      const listing = source.list(call, range);
-      const page = await (listMs === undefined ? listing : this.#limit(listing, listMs));
-      if (failing.delete(id)) call.server.listChanged(toListName(this.#name));
-      return page;
-    } catch (error) {
-      if (call.ended || isMcpError(error)) throw error;
-      if (failing.has(id)) return;
-      failing.add(id);
-      this.#core.report(error, { method: call.method, subject });
-    }
-  }
-
-  async #limit<T>(listing: Promise<T>, listMs: number): Promise<T> {
-    const late = Promise.withResolvers<never>();
-    const error = new DOMException(
-      `Cannot list ${this.#name}: it took longer than ${listMs} ms (listMs)`,
-      "TimeoutError",
-    );
-    const stop = this.#core.ticker.start(() => late.reject(error), listMs);
-    listing.catch(() => {});
-    return await Promise.race([listing, late.promise]).finally(stop);
-  }
 }
 
 function toListName(name: string): ListName {

@@ -249,7 +249,7 @@ export interface Compiled {
   readonly listen?: ReadonlyMap<string, ListenKey>;
   /**
    * Returns the handlers that serve a URI for a caller. The caller may be notified of changes if there is a handler. An
-   * unknown resource has one, without hooks. Rejects if the list of a provider fails, after reporting the error.
+   * unknown resource has one, without hooks. Rejects if the list of a provider fails, after reporting its first failure.
    */
   servedTo?(uri: string, call: Call): readonly Serving[] | Promise<readonly Serving[]>;
   /** Whether a handler has hooks. */

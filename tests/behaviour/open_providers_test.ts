@@ -474,6 +474,31 @@ behaviour(
   { perInstance: "limits" },
 );
 
+behaviour("a search lists no further page after listMs", async (connect) => {
+  const clock = fakeClock();
+  let listed = 0;
+  const { client, takeFaults } = await connect({
+    clock,
+    handlers: [
+      provide("endless", {
+        listMs: 500,
+        async list() {
+          await new Promise<void>((resolve) => clock.start(resolve, 300));
+          return { resources: [], nextCursor: `${++listed}` };
+        },
+      }),
+      provide("good", pages("good", ["note://1"])),
+    ],
+  });
+  assertEquals(await advanceUntil(clock, 100, read(client, "note://1")), "good note://1");
+  const before = listed;
+  // The page that was being listed is the last one.
+  await advanceUntil(clock, 100, until(() => listed > before, "the page has been listed"));
+  for (let i = 0; i < 10; i++) await clock.advance(300);
+  assertEquals(listed, before + 1);
+  takeFaults();
+}, { perInstance: "limits" });
+
 behaviour("changes do not report a list that fails again for each subscription", async (connect) => {
   let lists = 0;
   const { client, server, takeFaults } = await connect({

@@ -114,7 +114,9 @@ class Search {
       // Without a limit, a notification would wait forever, because only calls have a timeout.
       const ms = listMs ?? core.limits.calls.timeoutMs;
       const option = listMs === undefined ? "calls.timeoutMs" : "listMs";
+      let isLate = false;
       const onTimeout = () => {
+        isLate = true;
         throw new DOMException(
           `Cannot search the ${list} of ${quote(subject)}: it took longer than ${ms} ms (${option})`,
           "TimeoutError",
@@ -125,7 +127,9 @@ class Search {
       if (!listing) continue;
       const source = `${list === "list" ? "resources" : "resourceTemplates"} ${id}`;
       try {
-        const entry = await deadline(this.#findIn(listing, test), { ms, clock: core.ticker, onTimeout });
+        const finding = this.#findIn(listing, { test, isOver: () => isLate || call.ended });
+        const entry = await deadline(finding, { ms, clock: core.ticker, onTimeout });
+        if (call.ended) throw call.endError;
         if (entry) return { provider, entry };
         outages.end(source);
       } catch (error) {
@@ -148,9 +152,10 @@ class Search {
     await this.#refuse?.();
   }
 
-  async #findIn({ page }: Listing, test: (entry: Params) => boolean): Promise<Params | undefined> {
+  async #findIn({ page }: Listing, { test, isOver }: Wanted): Promise<Params | undefined> {
     let cursor: string | undefined;
     for (let count = 0; count < MAX_PAGES; count++) {
+      if (isOver()) return;
       // An array has only one page here.
       const { items, nextCursor } = await page(this.#asked.call, undefined, cursor, Infinity);
       const isFound = (item: unknown): item is Params => isObject(item) && typeof item.name === "string" && test(item);
@@ -163,6 +168,12 @@ class Search {
       `Cannot search a list: it has the same nextCursor twice, or more than ${MAX_PAGES} pages; omit nextCursor on the last page`,
     );
   }
+}
+
+interface Wanted {
+  readonly test: (entry: Params) => boolean;
+  /** Whether nobody waits for the entry any more, so that no further page is listed. */
+  readonly isOver: () => boolean;
 }
 
 interface Read {

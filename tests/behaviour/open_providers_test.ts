@@ -374,6 +374,31 @@ behaviour("a provider that serves a URI later gets the URI's subscribers", async
   assertEquals(hooked, ["second - note://1"]);
 }, { perInstance: "hooks" });
 
+Deno.test("other work runs while many subscribers are counted again", async () => {
+  const order: string[] = [];
+  const work = () => {
+    for (const start = performance.now(); performance.now() - start < 25;);
+    return void order.push("list");
+  };
+  const server = createServer({
+    name: "busy",
+    version: "1.0.0",
+    handlers: [provide("busy", { list: () => (work(), { resources: [] }), subscribe() {} })],
+  });
+  await using client = await connectTest(server);
+  const uris = ["note://1", "note://2", "note://3", "note://4"];
+  await using _subscription = await client.subscribe({ resourceSubscriptions: uris });
+  const countLists = () => order.filter((each) => each === "list").length;
+  await until(() => countLists() === uris.length, "the subscribers were counted");
+  order.length = 0;
+  const timer = setInterval(() => void order.push("other"));
+  server.listChanged("resources");
+  await until(() => countLists() === uris.length, "the subscribers were counted again");
+  clearInterval(timer);
+  assert(!order.join().includes("list,list"), order.join());
+  await server.close();
+});
+
 behaviour("allow, scopes, use, tags, services and mapError of a provider without a scheme apply", async (connect) => {
   const ran: string[] = [];
   const db = service("db", () => ({ uri: "db://1" }));

@@ -3,14 +3,13 @@
  */
 import type { Published, WantedTopics } from "../call/lives.ts";
 import type { ChangeNotifier, Context } from "../call/context.ts";
-import type { Reporter } from "../call/observer.ts";
 import type { Awaitable } from "../engine/store.ts";
-import type { Clock } from "../../core/timers.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { Subscribers, type SubscriptionHooks } from "../visibility/subscribers.ts";
 import { type Deliver, WatchedTopic } from "./watched_topic.ts";
 
 export interface TopicHost {
-  readonly core: Reporter & { readonly ticker: { readonly clock: Clock } };
+  readonly core: Pick<FeatureParts, "report" | "ticker">;
   readonly server: ChangeNotifier;
 }
 

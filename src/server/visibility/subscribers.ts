@@ -2,9 +2,10 @@
  * Counts the subscribers to each URI. Calls the provider's hooks when the first subscription begins and when the last
  * subscription ends.
  */
+import { delay } from "../../core/kit/deadline.ts";
 import type { ChangeNotifier } from "../call/context.ts";
-import type { Reporter } from "../call/observer.ts";
 import type { Change, Changes } from "./changes.ts";
+import type { FeatureParts } from "./feature_parts.ts";
 
 export interface SubscriptionHooks {
   /** Called when a URI gets its first subscriber. */
@@ -31,8 +32,10 @@ interface Entry {
   isBusy: boolean;
 }
 
+type Core = Pick<FeatureParts, "report" | "ticker">;
+
 export class Subscribers {
-  readonly #core: Reporter;
+  readonly #core: Core;
   readonly #toServer: (owner: string | undefined) => ChangeNotifier;
   // Callers may get a URI from different providers, and a provider may be replaced while a URI has subscribers.
   // Bound: `connections.streams` and `streams.watchedUris`.
@@ -49,7 +52,7 @@ export class Subscribers {
 
   /** The hooks receive what `toServer` returns for their owner, so that they can announce changes. */
   constructor(
-    core: Reporter,
+    core: Core,
     toServer: (owner: string | undefined) => ChangeNotifier,
     changes?: Pick<Changes, "listeners">,
   ) {
@@ -92,15 +95,27 @@ export class Subscribers {
     };
   }
 
-  /** Counts one subscriber after the other, because `find` may call functions of providers. */
+  /**
+   * Counts one subscriber after the other, because `find` may call functions of providers. Rests in between, because
+   * clients can have a million subscriptions, and a provider can announce changes without end.
+   */
   async #countAgain(): Promise<void> {
     this.#isOutdated = true;
     if (this.#isCounting) return;
     this.#isCounting = true;
+    const { ticker } = this.#core;
     while (this.#isOutdated) {
       this.#isOutdated = false;
-      // A subscription may end meanwhile.
-      for (const count of [...this.#counts]) if (this.#counts.has(count)) await count();
+      let since = ticker.clock.now();
+      for (const count of [...this.#counts]) {
+        // A subscription may end meanwhile.
+        if (!this.#counts.has(count)) continue;
+        await count();
+        // On Workers, a timer ends with its request.
+        if (ticker.isPerRequest || ticker.clock.now() - since < TURN_MS) continue;
+        await delay(TURN_MS, { clock: ticker });
+        since = ticker.clock.now();
+      }
     }
     this.#isCounting = false;
   }
@@ -140,3 +155,6 @@ export class Subscribers {
     if (!entry.count) this.#entries.get(entry.hooks)?.delete(uri);
   }
 }
+
+/** Maximum time in milliseconds for which subscribers are counted before other requests are served for as long. */
+const TURN_MS = 20;

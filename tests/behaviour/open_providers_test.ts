@@ -273,6 +273,7 @@ behaviour("completion reaches the provider whose template it is for the caller",
       suggest("wide", "own://{id}", "a://{+all}"),
       suggest("narrow", "a://{x}/{y}", "b://{id}"),
       provide("s", { scheme: "s", templates: () => [toTemplate("s://{id}")], complete: () => ["scheme"] }),
+      provide("other", { scheme: "s", templates: () => [toTemplate("s://{id}/x")], complete: () => ["other"] }),
       prompt({ name: "p", run: () => "" }),
       promptProvider({ find: () => undefined }),
     ].map((each) => each.name === "hidden" ? group("g", [each], { allow: () => false }) : each),
@@ -290,6 +291,7 @@ behaviour("completion reaches the provider whose template it is for the caller",
   assertEquals(await complete("a://{+all}", "all"), ["wide a://{+all}"]);
   assertEquals(await complete("b://{id}", "id"), ["narrow b://{id}"]);
   assertEquals(await complete("s://{id}", "id"), ["scheme"]);
+  assertEquals(await complete("s://{id}/x", "id"), ["other"]);
   // A client can also refer to a template by a URI that matches it.
   assertEquals(await complete("a://1/2", "all"), ["wide a://{+all}"]);
   assertEquals(asked[0], ["a://{x}/{y}", "x", "v", { y: "1" }]);

@@ -569,7 +569,15 @@ function toResource<Input, S>(
   const also = kind === "template"
     ? [completion({ type: "ref/resource", ...toCommon(), names, complete, match })]
     : templates
-    ? [completion({ type: "provider", ...toCommon(), names, ofTemplates: { key, id, templates, listMs, suggest } })]
+    ? [
+      completion({
+        type: "provider",
+        ...toCommon(),
+        name: id ?? key,
+        names,
+        ofTemplates: { key, id, templates, listMs, suggest },
+      }),
+    ]
     : [];
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];

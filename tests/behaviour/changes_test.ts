@@ -79,6 +79,14 @@ behaviour("the server sends a burst of changes as one notification", async (conn
   ]);
 }, { perInstance: "later" });
 
+behaviour("a burst of one change to many callers does not collect all functions", async (connect) => {
+  const { client, server } = await connect({ handlers: [...everywhere, fenced] });
+  await using subscription = await client.subscribe({ resourceSubscriptions: ["note://1", FENCE] });
+  for (let i = 0; i < 250; i++) server.resourceUpdated("note://1", { to: () => i % 200 === 0 });
+  await fence(server, subscription);
+  assertEquals(withoutFences(subscription).length, 2);
+}, { perInstance: "later" });
+
 behaviour(
   "the server does not announce a list that it never had, but announces a list that became empty",
   async (connect) => {

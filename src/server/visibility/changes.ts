@@ -92,8 +92,10 @@ export class Changes {
     if (!this.listeners.size) return;
     if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
     const key = toKey(change);
-    this.#burst.set(key, merge(this.#burst.get(key), change));
-    if (this.#burst.size >= MAX_BURST) this.flush();
+    const merged = merge(this.#burst.get(key), change);
+    this.#burst.set(key, merged);
+    const selecting = merged.kind === "resource" ? merged.to?.size ?? 0 : 0;
+    if (this.#burst.size >= MAX_BURST || selecting >= MAX_SELECTING) this.flush();
   }
 
   /** Announces all pending changes immediately. */
@@ -132,6 +134,9 @@ const BURST_MS = 10;
 
 /** Maximum number of changes that are collected. A handler can announce any number of resources in a loop. */
 const MAX_BURST = 1000;
+
+/** Maximum number of functions that are collected for one change. */
+const MAX_SELECTING = 100;
 
 function toKey(change: Change): string {
   return change.kind === "list"

@@ -198,8 +198,10 @@ export function readTemplate(entry: Params): Read {
 
 function parse(text: unknown): Omit<Read, "text"> {
   if (typeof text !== "string") return {};
-  if (text.length > MAX_NAME) return { problem: `it has more than ${MAX_NAME} characters` };
-  if (!/^[a-z][a-z\d+.-]*:/i.test(text)) return { problem: "it does not begin with a scheme" };
+  if (text.length > MAX_NAME) return { problem: `it has more than ${MAX_NAME} characters; shorten it` };
+  if (!/^[a-z][a-z\d+.-]*:/i.test(text)) {
+    return { problem: "it does not begin with a scheme; use a template such as note://{id}" };
+  }
   try {
     return { template: parseTemplate(text) };
   } catch (error) {

@@ -631,28 +631,7 @@ function define<Input>(options: Form<Input>, kind: Definition["kind"]): Defined 
   checkForm(form, kind, key);
   const template = isTemplate || kind === "provider" ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
-  const toListing = (run: ListEntries, member: "resources" | "templates"): Listing => {
-    const page = async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
-      const start = readStart(cursor);
-      const { own } = start;
-      // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const runList = () => isTemplate ? run(ctx as never, ctx) : run(own as never, ctx);
-      const listed = await callList(call, { source: run, start, size }, runList);
-      return readPage(listed, { list: member, start, size, place: quote(key) });
-    };
-    const check = async (call: Call, items: readonly unknown[]) => {
-      const report = (error: unknown) => void call.host.parts?.report(error, call);
-      const { checkEntries } = await lazyWireCheck.load();
-      const isOfTemplates = member === "templates";
-      const served = isOfTemplates ? (await lazyOpenProviders.load()).takeServed(items, quote(key), report) : items;
-      // The cast is safe, because `checkEntries` leaves out all other values.
-      const given = served as readonly (Partial<ResourceEntry> & { readonly uriTemplate?: string })[];
-      const method = isOfTemplates ? "resources/templates/list" : "resources/list";
-      const entries = checkEntries(call, given, { method, source: `of ${quote(key)}` });
-      return entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) }));
-    };
-    return { page: services?.share(page) ?? page, check };
-  };
+  const listing = { place: quote(key), isTemplate, mimeType, services };
   const invoke = async (
     call: Call,
     ctx: Context<never> = call,
@@ -703,14 +682,46 @@ function define<Input>(options: Form<Input>, kind: Definition["kind"]): Defined 
         _meta,
       })),
     ),
-    list: list && toListing(list, "resources"),
-    templates: templates && toListing(templates, "templates"),
+    list: list && toListing(list, { ...listing, member: "resources" }),
+    templates: templates && toListing(templates, { ...listing, member: "templates" }),
     uris: form.uris,
     listMs: readListMs(form.listMs, `make resource ${quote(key)}`),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };
+}
+
+interface ListingOptions {
+  /** The member of a page that contains the entries. */
+  readonly member: "resources" | "templates";
+  readonly place: string;
+  readonly isTemplate: boolean;
+  readonly mimeType?: string;
+  readonly services?: Binding;
+}
+
+function toListing(run: ListEntries, options: ListingOptions): Listing {
+  const { member, place, isTemplate, mimeType, services } = options;
+  const page = async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
+    const start = readStart(cursor);
+    // The cast is safe, because of the signatures above: `list` of a template takes only the context.
+    const runList = () => isTemplate ? run(ctx as never, ctx) : run(start.own as never, ctx);
+    const listed = await callList(call, { source: run, start, size }, runList);
+    return readPage(listed, { list: member, start, size, place });
+  };
+  const check = async (call: Call, items: readonly unknown[]) => {
+    const report = (error: unknown) => void call.host.parts?.report(error, call);
+    const { checkEntries } = await lazyWireCheck.load();
+    const isOfTemplates = member === "templates";
+    const served = isOfTemplates ? (await lazyOpenProviders.load()).takeServed(items, place, report) : items;
+    // The cast is safe, because `checkEntries` leaves out all other values.
+    const given = served as readonly (Partial<ResourceEntry> & { readonly uriTemplate?: string })[];
+    const method = isOfTemplates ? "resources/templates/list" : "resources/list";
+    const entries = checkEntries(call, given, { method, source: `of ${place}` });
+    return entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) }));
+  };
+  return { page: services?.share(page) ?? page, check };
 }
 
 /** Returns the key of a provider without a scheme, which cannot be a URI. */

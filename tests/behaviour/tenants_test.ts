@@ -1,6 +1,6 @@
 // A path with parameters. Each concrete path is a separate endpoint, which refuses the state of other endpoints.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, prompt, resource, service, tool } from "../../mod.ts";
+import { createServer, prompt, resource, service, tool, toolProvider } from "../../mod.ts";
 import type { PathServerOptions, Server, ToolReturn } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connectTest, fakeContext, McpError } from "../../src/testing/testing.ts";
@@ -56,6 +56,22 @@ function post(server: Server, pathname: string, init?: RequestInit): Promise<Res
   const request = toRequest("tools/list", {});
   return server.fetch(new Request(`http://localhost${pathname}`, init ?? request));
 }
+
+tenants("a source that fails for one tenant does not seem to come back for another", async (start, join) => {
+  const faults: unknown[] = [];
+  const broken = toolProvider({
+    list(_cursor, { pathParams }) {
+      if (pathParams(pathSchema).tenant === "acme") throw new Error("acme is down");
+      return [];
+    },
+    find: () => undefined,
+  });
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
+  const server = start({ handlers: [whoami, broken], observer });
+  const [acme, bee] = [await join(server, "acme"), await join(server, "bee")];
+  for (let i = 0; i < 2; i++) for (const client of [acme, bee]) assertEquals((await client.listTools()).length, 1);
+  assertEquals(faults.map((error) => Object(error).message), ["acme is down"]);
+});
 
 tenants("handlers, allow and services read the converted parameters", async (start, join) => {
   const rooms = service("rooms", () => new Map<string, number>());

@@ -108,7 +108,7 @@ class Search {
     test: (entry: Params) => boolean,
   ): Promise<{ readonly provider: P; readonly entry: Params } | undefined> {
     const { call, core, isRequest } = this.#asked;
-    const outages = Outages.of(core);
+    const outages = Outages.of(core, call);
     for (const provider of providers) {
       const { key: subject, id = subject, mapError, listMs, [list]: listing } = provider;
       // Without a limit, a notification would wait forever, because only calls have a timeout.

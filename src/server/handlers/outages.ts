@@ -2,6 +2,7 @@
  * Remembers which sources of lists fail. A list of several sources goes without a source that fails.
  */
 import { BoundedMap } from "../../core/kit/bounded_map.ts";
+import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 
@@ -13,9 +14,12 @@ export class Outages {
   // Bound: the number of sources.
   readonly #missed = new Map<string, BoundedMap<Caller, void>>();
 
-  /** Returns the outages of a server, which the lists and the search for a URI share. */
-  static of({ state }: Pick<FeatureParts, "state">): Outages {
-    return state.slot(Outages, () => new Outages());
+  /** Returns the outages of the call's path of the server, which the lists and the search for a URI share. */
+  static of({ state }: Pick<FeatureParts, "state">, { host: { server } }: Call): Outages {
+    const byPath = state.slot(Outages, () => new WeakMap<object, Outages>());
+    const outages = byPath.get(server) ?? new Outages();
+    byPath.set(server, outages);
+    return outages;
   }
 
   /** Returns whether the failure of a source must be reported, because it is the first one since the source worked. */

@@ -71,7 +71,6 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   const cursors = new Cursors(core, name, true);
   const listFixed = createList(name, fixed, core, true);
   const isOnly = sources.length + Math.min(fixed.length, 1) === 1;
-  const outages = Outages.of(core);
 
   async function run(call: Call): Promise<Result> {
     const place = await cursors.read(call);
@@ -125,6 +124,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   async function listUnlessDown(source: Source, call: Call, range: SourceRange): Promise<SourcePage | undefined> {
     const { key, subject = key, listMs: ms = Infinity } = source;
     const id = `${name} ${key}`;
+    const outages = Outages.of(core, call);
     const onTimeout = () => {
       throw new DOMException(`Cannot list ${name}: it took longer than ${ms} ms (listMs)`, "TimeoutError");
     };

@@ -179,14 +179,15 @@ export class Scope implements ScopeParts {
   async #connect(): Promise<Connection> {
     this.#stopRetry();
     const { settings, server } = this.#upstream;
+    // The server waits for running calls before it stops its parts.
+    const signal = AbortSignal.any([this.#closed.signal, server.signal]);
     try {
       await this.#upstream.reserve(this);
       const connection: Connection = await Connection.open({
         settings,
         capabilities: this.capabilities,
         isShared: this.caller === undefined,
-        // The server waits for running calls before it stops its parts.
-        signal: AbortSignal.any([this.#closed.signal, server.signal]),
+        signal,
         headers: () => this.#headers,
         onChange: (list) => this.#onChange(list),
         onUpdated: (uri) => this.#watched.has(uri) && this.#upstream.updated(uri, this.caller),
@@ -204,7 +205,7 @@ export class Scope implements ScopeParts {
     } catch (error) {
       this.#opening = undefined;
       // One report for each outage.
-      if (this.#failure === undefined && !isToolError(error) && !this.#closed.signal.aborted) {
+      if (this.#failure === undefined && !isToolError(error) && !signal.aborted) {
         server.report(new Error(`Cannot connect to ${settings.name}: it cannot be reached`, { cause: error }));
       }
       this.#failure = error;

@@ -347,5 +347,6 @@ each("closing the server does not wait for a server that hangs", async (connect)
   await asked.pass;
   await server.close();
   await list.catch(() => {});
-  takeFaults();
+  // A request that the closing server ends is not an outage.
+  assertEquals(takeFaults().filter(({ error }) => Object(error).name !== "AbortError"), []);
 });

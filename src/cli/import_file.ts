@@ -30,6 +30,11 @@ function toRemedy(url: string): string {
   return "Name a file. To use a server that runs at this URL, use the call, inspect or doctor command.";
 }
 
+/** Returns the remedy for a URL. Node and Bun do not import URLs, and their errors name frames of the runtime. */
+function findUrlRemedy(url: string): string | undefined {
+  return /^https?:/i.test(url) && platform.runtime !== "deno" ? toRemedy(url) : undefined;
+}
+
 /** Explains an error about a file that Deno may not read. With the package from npm, Deno says that there is no file. */
 async function findUnreadable(error: unknown, url: string): Promise<string | undefined> {
   if (!hasErrorCode(error) || error.code !== "ERR_MODULE_NOT_FOUND" || !url.startsWith("file:")) return;
@@ -66,7 +71,8 @@ export async function importFile<T>(
     const { explainLoadError } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
     const { findModuleRemedy } = await importModule<typeof import("./module_type.ts")>("./module_type.ts");
     const { findImportRemedy } = await importModule<typeof import("./own_imports.ts")>("./own_imports.ts");
-    const known = await findUnreadable(error, url) ?? await findModuleRemedy(error, url).catch(() => undefined) ??
+    const known = findUrlRemedy(url) ?? await findUnreadable(error, url) ??
+      await findModuleRemedy(error, url).catch(() => undefined) ??
       await findImportRemedy(error).catch(() => undefined);
     throw new CliError(
       `Cannot load ${target}: ${explainLoadError(error, { known, file: toRemedy(url), packages: PACKAGES })}`,

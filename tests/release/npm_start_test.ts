@@ -99,6 +99,16 @@ Deno.test(isDeno ? needs(explained, missing) : { name: explained, ignore: true }
         });
       }
     }
+    for (const [name, words] of Object.entries(runners)) {
+      await t.step(`${name} explains the URL of a running server, without frames of the runtime`, async () => {
+        const { code, stderr } = await run([...words, `${installed}/bin.js`, "check", "http://127.0.0.1:1/mcp"], {
+          cwd: empty,
+        });
+        assertEquals(code, 2, stderr);
+        assertEquals(stderr.trimEnd().split("\n").at(-1), sentence("call", "inspect", "doctor"));
+        assertEquals(/^ +at /m.test(stderr), false, stderr);
+      });
+    }
     const syntax: Readonly<Record<string, readonly [text: string, remedy: string]>> = {
       "enum.ts": ["enum Color { Red }\nexport default Color;", "as const"],
       "property.ts": ["export default class { constructor(private a: number) {} }", "constructor"],

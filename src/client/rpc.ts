@@ -611,8 +611,8 @@ export class Rpc {
       throw McpError.internalError(
         `Cannot answer ${
           toShown(method)
-        }: requests of several users share this connection, and the message does not say ` +
-          "to which request it belongs; send it on the stream of the request",
+        }: it is not on the stream of a request, and several users share the connection; ` +
+          'set share: "caller" of the proxy, or send it on the stream of the request',
       );
     }
     const running = [...this.#running];

@@ -163,7 +163,7 @@ for (const behind of ["modern", "legacy"] as const) {
         async run(_input, ctx) {
           await ctx.log.error("secret of ada");
           if (behind === "modern") return `${(await ctx.elicit("by", { message: "Ada?", schema: form })).content?.by}`;
-          return await ctx.elicit("by", { message: "Ada?", schema: form }).then(() => "asked", () => "refused");
+          return await ctx.elicit("by", { message: "Ada?", schema: form }).then(() => "asked", String);
         },
       });
       const upstream = createUpstream(behind, { handlers: [hold, ask], capabilities: { logging: true } });
@@ -185,7 +185,7 @@ for (const behind of ["modern", "legacy"] as const) {
       const held = started(bob.callTool("hold", {}, LOGGED));
       await until(() => running, "Bob's call is running");
       // A question of a session does not say to which call it belongs.
-      const expected = behind === "modern" ? "ada" : "refused";
+      const expected = behind === "modern" ? "ada" : sentence("share:", "of the proxy");
       assertEquals(textOf(await ada.callTool("ask", {}, LOGGED)), expected);
       open();
       await held;

@@ -22,7 +22,15 @@ import { checkTimeout } from "./deadline.ts";
 import { Rpc } from "./rpc.ts";
 import type { TypedClient } from "./typed_client.ts";
 import type { Typed } from "../core/typed.ts";
-import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
+import {
+  checkTarget,
+  DEFAULT_TIMEOUT_MS,
+  findOther,
+  type Open,
+  openTarget,
+  type Target,
+  type TargetOptions,
+} from "./target.ts";
 
 /** Options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
@@ -147,6 +155,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 
 async function connectTo(target: Target, options: ConnectOptions): Promise<Client> {
   checkOptions("connect", options, OPTIONS);
+  checkTarget(target);
   if (typeof target === "object" && INTERNALS in target && (options.pathParams || target[INTERNALS].enter)) {
     const { pathParams, ...rest } = options;
     return await connectTo(await enterServer(target, pathParams), rest);

@@ -56,6 +56,27 @@ export type Open = (hooks: {
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
 /** @throws {TypeError} if the target is invalid. */
+export function checkTarget(target: Target): void {
+  if (typeof target === "string" || target instanceof URL) return checkUrl(String(target));
+  if (INTERNALS in Object(target)) return;
+  const { command } = Object(target);
+  if (typeof command !== "string" || !command) {
+    throw new TypeError(
+      "Cannot connect: the target is invalid; pass a URL, { command, args }, or a server from createServer",
+    );
+  }
+  checkOptions("start the command", target, COMMAND);
+}
+
+function checkUrl(url: string): void {
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return;
+  throw new TypeError(
+    `Cannot connect to ${
+      quote(hideCredentials(url))
+    }: the target is not an http or https URL; to start a command, pass { command, args }`,
+  );
+}
+
 export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
@@ -67,12 +88,6 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     throw new TypeError("Cannot connect: auth requires a URL as the target; remove auth");
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
-  if (typeof target.command !== "string" || !target.command) {
-    throw new TypeError(
-      "Cannot connect: the target is invalid; pass a URL, { command, args }, or a server from createServer",
-    );
-  }
-  checkOptions("start the command", target, COMMAND);
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
 }
 
@@ -137,12 +152,5 @@ function toHttp(target: string | URL, options: TargetOptions): HttpChannelOption
     );
   }
   const url = String(target);
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new TypeError(
-      `Cannot connect to ${
-        quote(hideCredentials(url))
-      }: the target is not an http or https URL; to start a command, pass { command, args }`,
-    );
-  }
   return { url, sender: createSender(url, fetch, auth), headers, trace };
 }

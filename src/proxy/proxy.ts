@@ -65,7 +65,7 @@ export type { ProxyOptions } from "./settings.ts";
  * export default createServer({ name: "gateway", version: "1.0.0", handlers: [github] });
  * ```
  *
- * @throws {TypeError} if an option is unknown, invalid, or contradicts another option.
+ * @throws {TypeError} if the target is invalid, or if an option is unknown, invalid, or contradicts another option.
  */
 export function proxy(target: Target | Client, options: ProxyOptions = {}): Handler {
   const settings = readSettings(target, options);

@@ -5,7 +5,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Client } from "../client/calls.ts";
 import { AUTH, type ClientAuth } from "../client/client_auth.ts";
-import type { Target } from "../client/target.ts";
+import { checkTarget, type Target } from "../client/target.ts";
 import type { ClientCapabilities, Context, Params, ToolProviderOptions, TransformOptions } from "../library.ts";
 
 /** Options of {@linkcode proxy}. All options are optional. */
@@ -126,8 +126,9 @@ export interface Settings extends Omit<ProxyOptions, "name" | "prefix"> {
   readonly prefix: string;
 }
 
-/** @throws {TypeError} if an option is unknown, invalid, or contradicts another option. */
+/** @throws {TypeError} if the target is invalid, or if an option is unknown, invalid, or contradicts another option. */
 export function readSettings(target: ProxyTarget, options: ProxyOptions): Settings {
+  if (!isClient(target)) checkTarget(target);
   checkOptions("make a proxy", options, OPTIONS);
   const { prefix = "", headers, share, auth, fetch, required } = options;
   const name = options.name ?? (withoutSeparators(prefix) || toHost(target));
@@ -165,10 +166,8 @@ function withoutSeparators(prefix: string): string {
 function toHost(target: ProxyTarget): string {
   // What the other server says of itself must not be a name of another server in questions.
   if (isClient(target)) return "upstream";
-  if (typeof target === "string" || target instanceof URL) {
-    return URL.canParse(String(target)) ? new URL(target).host : "";
-  }
-  return "command" in target ? String(target.command).split(/[\\/]/).at(-1) ?? "" : "upstream";
+  if (typeof target === "string" || target instanceof URL) return new URL(target).host;
+  return "command" in target ? target.command.split(/[\\/]/).at(-1) ?? "" : "upstream";
 }
 
 /** Returns the change of a tool. The other server chooses the name of the tool. */
@@ -181,7 +180,7 @@ export function findChange(
 }
 
 export function isClient(target: ProxyTarget): target is Client {
-  return typeof target === "object" && "callTool" in target && "subscribe" in target;
+  return "callTool" in Object(target) && "subscribe" in Object(target);
 }
 
 /** Whether all messages of a connection share one stream. */

@@ -215,8 +215,9 @@ Deno.test("connect throws for an invalid target", async () => {
   for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
     await assertRejects(() => connect(target), TypeError, sentence(String(target)));
   }
-  const nothing = {} as unknown as { command: string };
-  await assertRejects(() => connect(nothing), TypeError, sentence("createServer"));
+  for (const target of [{}, undefined, null, 8000]) {
+    await assertRejects(() => Reflect.apply(connect, undefined, [target]), TypeError, sentence("createServer"));
+  }
 });
 
 // Servers with the HTTP+SSE transport.

@@ -186,6 +186,12 @@ Deno.test("a prefix that begins another prefix is an error at start", () => {
   assertThrows(() => make("a_", "a_"), TypeError);
 });
 
+Deno.test("two proxies of one name are refused with words", () => {
+  const handlers = [proxy("https://example.com/a"), proxy("https://example.com/b")];
+  const make = () => createServer({ name: "gateway", version: "1.0.0", handlers });
+  assertThrows(make, TypeError, sentence('proxy "example.com"'));
+});
+
 Deno.test("options that contradict each other are refused with words", () => {
   const url = "https://example.com/mcp";
   const refused: readonly (readonly [ProxyOptions, string])[] = [
@@ -197,6 +203,18 @@ Deno.test("options that contradict each other are refused with words", () => {
     [{ instructions: true, allow: () => true }, "instructions"],
   ];
   for (const [options, word] of refused) assertThrows(() => proxy(url, options), TypeError, sentence(word));
+  const targets: readonly (readonly [target: unknown, word: string])[] = [
+    ["tracker.example.com/mcp", "http or https URL"],
+    ["", "http or https URL"],
+    ["ftp://tracker.example.com/", "http or https URL"],
+    [undefined, "createServer"],
+    [null, "createServer"],
+    [{ url }, "createServer"],
+    [{ command: "node", args: "server.js" }, "args"],
+  ];
+  for (const [target, word] of targets) {
+    assertThrows(() => Reflect.apply(proxy, undefined, [target]), TypeError, sentence(word));
+  }
   const own = createUpstream("modern");
   assertThrows(() => proxy(own, { headers: { authorization: "x" } }), TypeError, sentence("URL"));
   assertThrows(() => proxy(url, Object({ perfix: "a_" })), TypeError, sentence("did you mean prefix"));

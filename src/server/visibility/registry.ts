@@ -220,7 +220,7 @@ function toId(handler: Handler): string {
 /** Returns the handler's kind and name, such as `tool "add"`. */
 export function toName(handler: Handler): string {
   const { feature, key } = handler[INTERNALS];
-  return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
+  return `${feature.name.replace(/ies$/, "y").replace(/s$/, "")} ${JSON.stringify(key)}`;
 }
 
 /**

@@ -151,6 +151,15 @@ behaviour("a group's names, tags, middleware and allow apply to found handlers, 
   assertEquals(await list(), ["all_of_a"]);
   server.handlers.enable({ tag: "all" });
   assertEquals(await list(), ["all_of_a", "all_of_b"]);
+  for (const name of ["all_of", "all"]) {
+    server.handlers.disable({ group: name });
+    assertEquals(await list(), []);
+    await assertRejects(() => ada.callTool("all_of_a"), McpError, "Unknown tool");
+    server.handlers.enable({ tool: "all_of_a" });
+    assertEquals(await list(), ["all_of_a"]);
+    server.handlers.enable({ group: name });
+    assertEquals(await list(), ["all_of_a", "all_of_b"]);
+  }
   server.handlers.remove(all);
   assertEquals(await list(), []);
 }, { perInstance: "handlers" });

@@ -1,8 +1,9 @@
 // Names and texts of a proxy: prefixes, filters, changes, order, and what another server must not hide in a text.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, group, McpError, prompt, tool } from "../../mod.ts";
+import { createServer, group, McpError, prompt, resource, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { createUpstream, pairs, proxyOf } from "./fixture.ts";
@@ -127,6 +128,30 @@ behaviour("a proxy in a group has the names of the group, and its allow and tags
   await server.close();
   await upstream.close();
 }, { perInstance: "handlers" });
+
+pairs("a rule for a proxy applies to everything that it serves", async (_join, { era, transport, behind }) => {
+  const note = resource({ uri: "note://1", name: "note", read: () => "milk" });
+  const handlers = [say("list"), prompt({ name: "plan", run: () => "p" }), note];
+  const upstream = createUpstream(behind, { handlers });
+  const remote = proxyOf(upstream, transport, transport === "pipe" ? { share: "all" } : {});
+  const server = createServer({ name: "gateway", version: "1.0.0", handlers: [say("own"), remote] });
+  await using client = await connectTest(server, { era });
+  const list = async () => [
+    ...names(await client.listTools()),
+    ...names(await client.listPrompts()),
+    ...names(await client.listResources()),
+  ];
+  assertEquals(await list(), ["own", "list", "plan", "note"]);
+  server.handlers.disable(remote);
+  assertEquals(await list(), ["own"]);
+  await assertRejects(() => client.callTool("list"), McpError, "Unknown tool");
+  await assertRejects(() => client.getPrompt("plan"), McpError, "Unknown prompt");
+  await assertRejects(() => client.readResource("note://1"), McpError, "not found");
+  server.handlers.enable(remote);
+  assertEquals(await list(), ["own", "list", "plan", "note"]);
+  await server.close();
+  await upstream.close();
+});
 
 pairs("instructions are added to those of the server, if the author wants it", async (_join, { transport, behind }) => {
   for (const instructions of [true, false]) {

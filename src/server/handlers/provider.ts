@@ -365,6 +365,8 @@ class ServedProvider implements Source {
   readonly listMs?: number;
   readonly #parts: Parts;
   readonly #definition: Definition;
+  /** The groups and proxies that contain the provider. */
+  readonly #around: readonly Handler[];
   /** The functions that have returned an entry that is JSON. Most providers list the same handlers each time. */
   readonly #checked = new WeakSet<Entry["wire"]>();
   readonly #problems: Set<string>;
@@ -372,7 +374,9 @@ class ServedProvider implements Source {
   readonly #changed = new WeakMap<Handler, Handler>();
 
   constructor(definition: Definition, parts: Parts) {
-    const { key, mapError, bare, listMs } = definition;
+    const { key, kind, mapError, bare, listMs } = definition;
+    const isSelf = ({ [INTERNALS]: own }: Handler) => own.feature.name === kind.feature.name && own.key === key;
+    this.#around = parts.all.filter((each) => each[INTERNALS].also?.some(isSelf));
     this.key = key;
     this.mapError = mapError;
     this.listMs = listMs;
@@ -496,7 +500,8 @@ class ServedProvider implements Source {
       changed[INTERNALS].layers?.verify(all, toName(changed));
       this.#changed.set(handler, changed);
     }
-    const ruled = rule?.([changed, ...withAlso(changed).slice(1)]);
+    const members = withAlso(changed);
+    const ruled = rule?.([...this.#around.map((outer) => withMembers(outer, members)), ...members]);
     if (!ruled?.size) return changed;
     const { [INTERNALS]: internals } = ruled.get(changed) ?? changed;
     const also = internals.also?.map((each) => ruled.get(each) ?? each);
@@ -515,6 +520,11 @@ class ServedProvider implements Source {
       subject: this.#definition.place,
     });
   }
+}
+
+/** Returns a group or a proxy with other members, so that rules for it apply to them. */
+function withMembers(outer: Handler, also: readonly Handler[]): Handler {
+  return { ...outer, [INTERNALS]: { ...outer[INTERNALS], also } };
 }
 
 /** Throws for a handler that `from` has created, although the entry of the other server cannot be served. */

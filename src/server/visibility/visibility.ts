@@ -103,6 +103,7 @@ export class Visibility {
 
   #rule(handlers: readonly Handler[]): ReadonlyMap<Handler, Handler> {
     const rules = new Map<Handler, Rule[]>();
+    if (!this.#rules.length) return new Map();
     const groups = groupByKey(handlers);
     for (const rule of this.#rules) {
       for (const handler of groups.get(rule.key) ?? []) rules.set(handler, [...rules.get(handler) ?? [], rule]);

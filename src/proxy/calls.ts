@@ -71,7 +71,7 @@ class Passing {
     const options = this.#toPermitted(given);
     const { caller, client: { version } } = this.#ctx;
     let extensions: Params | undefined;
-    // An answer reaches a call that waits for it, also if no further request could be sent.
+    // A waiting call gets its answer without a connection, even if no new request could be sent.
     if (!parked.has(retry.requestState)) {
       const { hasSession } = await this.#scope.connect(this.#ctx);
       if (hasSession && !isModern(version)) return this.#toShown(await this.#request(params, options));
@@ -80,9 +80,9 @@ class Passing {
           return this.#toShown(await this.#request({ ...params, ...retry }, withoutAnswers(options)));
         } catch (error) {
           const { extensions: declared } = this.#ctx.client.capabilities;
-          // A caller without a session that has no tasks gets the error of the other server.
+          // A caller without a session that does not support tasks gets the other server's error.
           if (!needsTask(error) || isModern(version) && !declared?.[TASKS]) throw error;
-          // The call has not begun. As a task, it continues while its caller answers, and so runs once too.
+          // The call has not started. As a task, it keeps running while its caller answers, so it also runs only once.
           extensions = { [TASKS]: {} };
         }
       }
@@ -100,12 +100,12 @@ class Passing {
     return this.#toShown(result);
   }
 
-  /** Ends the call that waits for an answer which the caller does not give. */
+  /** Ends the call that waits for an answer, because the caller does not answer. */
   end(): void {
     if (this.#parked !== undefined) this.#upstream.parked.cancel(this.#parked);
   }
 
-  /** Sends a request to whose questions the caller answers within this run, or with its next request. */
+  /** Sends a request. The caller answers the server's questions during this run, or with its next request. */
   async #request(params: Params, given: RequestOptions & Pick<ForwardedRequest, "signal">): Promise<Result> {
     const { settings: { timeoutMs }, server } = this.#upstream;
     if (timeoutMs === undefined) return await this.#exchange(params, given);
@@ -157,7 +157,7 @@ class Passing {
         [LOG_LEVEL]: isLogged ? given.meta[LOG_LEVEL] : undefined,
       },
       onNotification: (notification) => isLogged && given.onNotification(notification),
-      // What the other server was told does not bind it.
+      // A server can ask questions for which it got no capability.
       onElicit: async (asked) => await given.onElicit(this.#toAsked("elicitation/create", asked)),
       onElicitUrl: async (asked) => await given.onElicitUrl(this.#toAsked("elicitation/create", asked)),
       onSample: async (asked) => {
@@ -187,7 +187,7 @@ class Passing {
     if (resultType !== "input_required" || !isObject(inputRequests)) return result;
     const shown = Object.entries(inputRequests).map(([key, question]) => {
       const { method, params = {} }: Params = Object(question);
-      // Other params are not valid, which the call says.
+      // The call rejects other params as invalid.
       return [key, isObject(params) ? { ...Object(question), params: this.#toAsked(method, params) } : question];
     });
     return { ...result, inputRequests: Object.fromEntries(shown) };

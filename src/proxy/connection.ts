@@ -17,13 +17,13 @@ import { isClient, isLines, type Settings } from "./settings.ts";
 export type ChangingList = "tools" | "prompts" | "resources";
 const CHANGING: readonly ChangingList[] = ["tools", "prompts", "resources"];
 
-/** Timeout in milliseconds of connecting and of lists, unless the author has set one. */
+/** Default timeout in milliseconds for connecting and for lists. */
 export const LIST_MS = 10_000;
-/** Milliseconds for which the first list waits until changes are announced, so that it misses no change. */
+/** Milliseconds for which the first list waits for the subscription to changes, so that no change is missed. */
 const WATCH_MS = 1000;
-/** Maximum number of open questions of one caller's connection. Calls that wait for a caller have lower limits. */
+/** Maximum number of open questions on one connection. The limits of `ParkedCalls` are lower. */
 const MAX_QUESTIONS = 256;
-/** The method with which a client requests changes, and the method with which a session begins. */
+/** The method that subscribes to changes, and the method that begins a session. */
 const OPENING = /^(subscriptions\/listen|initialize)$/;
 const ACKNOWLEDGED = /\/acknowledged$/;
 
@@ -53,7 +53,7 @@ export class Connection {
   /** Whether new requests need another connection. */
   isStale = false;
   readonly #options: ConnectionOptions;
-  /** The lists whose changes the server announces on this connection, as soon as it does. */
+  /** The lists whose changes the server announces on this connection. Empty until the subscription is active. */
   // Bound: `CHANGING`.
   readonly #announced = new Set<ChangingList>();
   readonly #watching: Promise<void>;
@@ -85,7 +85,7 @@ export class Connection {
     };
     const use: ClientMiddleware = (request, next) => {
       if (!OPENING.test(request.method)) return next();
-      // After an interruption the client subscribes, or begins a session, again by itself.
+      // After an interruption, the client itself subscribes again, or begins a new session.
       if (request.method === "initialize") reopened();
       return next(request, { onNotification: ({ method }) => ACKNOWLEDGED.test(method) && reopened() });
     };
@@ -106,7 +106,7 @@ export class Connection {
     return new Connection(client, options);
   }
 
-  /** Whether the server announces changes of a list, so that a list stays valid until then. */
+  /** Whether the server announces changes of a list. If so, the list stays valid until the next change. */
   announces(list: ChangingList): boolean {
     return this.#announced.has(list);
   }
@@ -115,7 +115,7 @@ export class Connection {
     return this.#users > 0 || this.#watched.size > 0;
   }
 
-  /** Waits until changes are announced, but not long. */
+  /** Waits for the subscription to changes, for at most `WATCH_MS`. */
   async untilWatched(): Promise<void> {
     await deadline(this.#watching, { ms: WATCH_MS, onTimeout: () => {} });
   }
@@ -151,7 +151,7 @@ export class Connection {
     await (await opening?.catch(() => undefined))?.close();
   }
 
-  /** New requests use another connection. The requests that are running end first. */
+  /** Makes new requests use another connection. This connection closes after its running requests. */
   lose(): void {
     if (this.isStale) return;
     this.isStale = true;
@@ -166,7 +166,7 @@ export class Connection {
   }
 
   async #end(): Promise<void> {
-    // The author has opened a connected client, and closes it.
+    // The author opened this client, and closes it.
     if (!isClient(this.#options.settings.target)) await this.client.close().catch(() => {});
     else for (const uri of [...this.#watched.keys()]) await this.unwatch(uri).catch(() => {});
   }
@@ -198,7 +198,7 @@ export class Connection {
 /** Marks the request of a caller that has headers of its own. The server does not get the mark. */
 export const OWN_HEADERS = "x-mcp-own-headers";
 
-/** Adds headers to every other HTTP request, also to notifications and streams, which middleware does not see. */
+/** Adds headers to all other HTTP requests, including notifications and streams, which middleware does not see. */
 function withHeaders(
   headers: ConnectionOptions["headers"],
   fetch: (request: Request) => Promise<Response> = (request) => globalThis.fetch(request),

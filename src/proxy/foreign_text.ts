@@ -7,7 +7,7 @@ import { isObject } from "../core/protocol/jsonrpc.ts";
 
 /** Members that people and models read. */
 const TEXTS: readonly string[] = ["title", "description", "message"];
-/** Members that contain values of arguments, or data of programs. */
+/** Members that contain argument values, or data for programs. */
 const VALUES: readonly string[] = ["const", "default", "enum", "examples", "_meta"];
 /** The depth beyond which no entry is served. */
 const MAX_DEPTH = 100;

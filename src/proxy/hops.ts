@@ -16,8 +16,8 @@ export function findLoop({ meta }: Context, id: string): boolean {
 }
 
 /**
- * Returns the metadata that a proxy passes on: what the caller has added, without the members of the protocol and of
- * other systems' secrets, and the proxies that the request has passed.
+ * Returns the metadata that a proxy passes on: the proxies that the request has passed, and the caller's metadata without
+ * the members of the protocol, and without `baggage`, which can contain secrets of other systems.
  */
 export function toHops(ctx: Context | undefined, id: string): Params {
   const { meta = {} } = ctx ?? {};
@@ -27,7 +27,7 @@ export function toHops(ctx: Context | undefined, id: string): Params {
   return { ...Object.fromEntries(kept), ...toOwnHops(readHops(meta), id) };
 }
 
-/** Returns metadata that contains only the proxies that a request has passed, and a further one. */
+/** Returns metadata that contains only the proxies that a request has passed, including the proxy `id`. */
 export function toOwnHops(hops: readonly string[], id: string): Params {
   return { [HOPS]: [...hops, id] };
 }

@@ -27,7 +27,7 @@ export interface KeptPage {
   readonly cacheScope: "public" | "private";
 }
 
-/** Limits of one list. What exceeds them is left out, because another server must not fill the memory. */
+/** Limits of one list. Further entries are left out, so that the other server cannot use up the memory. */
 const MAX_ENTRIES = 10_000;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 const PAGE = 250;
@@ -35,10 +35,10 @@ const PAGE = 250;
 const MAX_PASSED = 4;
 /** Milliseconds that a request waits for a newer list, if an older list is known. */
 const SLOW_MS = 1000;
-/** Milliseconds between two lists that the other server causes. The time grows while it causes more of them. */
+/** Milliseconds between two reloads of a list. The time doubles while the other server announces changes. */
 const REFRESH_MS = 1000;
 const MAX_REFRESH_MS = 60_000;
-/** Without a change for this multiple of the time, the time is short again. */
+/** If no change is announced for this multiple of the time, the time is reset. */
 const QUIET = 4;
 /** Milliseconds for which a store keeps a list. */
 const KEPT_MS = 7 * 86_400_000;
@@ -49,7 +49,7 @@ export class KeptList implements Forgettable {
   readonly #scope: ScopeParts;
   readonly #upstream: UpstreamParts;
   readonly #kind: Kind;
-  /** The proxies that the requests for this list have passed. Such a list is only kept for requests that have too. */
+  /** The proxies that the requests for this list have passed. Other requests do not use the list. */
   readonly #hops: readonly string[];
   /** The lists for requests that have passed other proxies, by these proxies. */
   // Bound: `MAX_PASSED`.
@@ -71,7 +71,7 @@ export class KeptList implements Forgettable {
   #refreshMs = REFRESH_MS;
   #isReported = false;
   #isClosed = false;
-  /** Whether a request for the list has failed, so that the first list is news. */
+  /** Whether a request for the list has failed. The first list is then announced as a change. */
   #isMissed = false;
 
   constructor(scope: ScopeParts, upstream: UpstreamParts, kind: Kind, hops: readonly string[] = []) {
@@ -82,12 +82,12 @@ export class KeptList implements Forgettable {
     this.changesWith = kind === "resourceTemplates" ? "resources" : kind;
   }
 
-  /** Returns a page of the list. Throws words for the model if no list is known. */
+  /** Returns a page of the list. Throws an error for the model if no list is known. */
   async page(cursor: string | undefined, ctx: Context): Promise<KeptPage> {
     if (findLoop(ctx, this.#upstream.id)) return { entries: [], ttlMs: 0, cacheScope: "private" };
     const list = this.#for(ctx);
     if (list !== this) return await list.page(cursor, ctx);
-    // A further page belongs to the list of the first one.
+    // Further pages belong to the same list as the first page.
     if (cursor === undefined || !this.#entries) await this.#update(ctx);
     const from = Number(cursor ?? 0) || 0;
     const end = from + PAGE;
@@ -99,7 +99,7 @@ export class KeptList implements Forgettable {
     };
   }
 
-  /** Returns an entry. A key that was never listed waits for the list. */
+  /** Returns an entry. Waits for a new list if the key is unknown. */
   async find(key: string, ctx: Context): Promise<KeptEntry | undefined> {
     if (findLoop(ctx, this.#upstream.id)) return;
     const list = this.#for(ctx);
@@ -140,7 +140,7 @@ export class KeptList implements Forgettable {
     else load();
   }
 
-  /** Forgets the list, because other lists need the room. */
+  /** Forgets the list, to make room for other lists. */
   forget(): void {
     this.#entries = undefined;
     this.#ordered = [];
@@ -155,8 +155,8 @@ export class KeptList implements Forgettable {
   }
 
   /**
-   * Returns the list for a request. What the caller sends must not change a list that all callers share, and another
-   * proxy leaves out what would be a loop.
+   * Returns the list for a request. A request that has passed other proxies gets a list without entries that would form a
+   * loop. This list is separate, because the metadata of a caller must not change the list that all callers share.
    */
   #for({ meta }: Context): KeptList {
     const hops = readHops(meta);
@@ -301,7 +301,7 @@ export class KeptList implements Forgettable {
     if (isKnown) return;
     this.#entries = entries;
     this.#ordered = ordered;
-    // A list that nobody finds any more must take no room of other lists.
+    // A closed list must not take room from other lists.
     if (!this.#isClosed) this.#upstream.keep(this, characters);
     if (this.#hops.length) return;
     const { caller } = this.#scope;
@@ -324,7 +324,7 @@ export class KeptList implements Forgettable {
     }
   }
 
-  /** A list that was stored with other options is another list. */
+  /** The key contains the options that change the list, so that other options do not restore the list. */
   async #toStoreKey(): Promise<string> {
     const { prefix, tools } = this.#upstream.settings;
     return `list ${this.#kind} ${await sha256(JSON.stringify([prefix, tools]))}`;
@@ -360,7 +360,7 @@ function isIncluded(name: string, { include, exclude = [] }: NonNullable<Setting
   return (!include || include.some(matches)) && !exclude.some(matches);
 }
 
-/** Takes linear time for each `*`, because the other server chooses the name. */
+/** Takes linear time for each `*`, unlike a regular expression, because the other server chooses the name. */
 function isMatch(pattern: string, name: string): boolean {
   const [first, ...rest] = pattern.split("*");
   const last = rest.pop();

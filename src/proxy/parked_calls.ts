@@ -15,7 +15,7 @@ import type { UpstreamParts } from "./parts.ts";
 /** Loaded on demand, because few servers have several instances. */
 const lazyRoutes = new LazyModule(() => import("./parked_routes.ts"));
 
-/** Maximum number of calls that wait, and of those of one client. */
+/** Maximum number of waiting calls, in total and per client. */
 const MAX_PARKED = 200;
 const MAX_OF_CLIENT = 20;
 /** Milliseconds for which a call waits for an answer. */
@@ -133,7 +133,7 @@ export class ParkedCalls {
     );
   }
 
-  /** Makes room for a call that begins to wait. Throws if there is none. */
+  /** Makes room for a call that begins to wait. Throws if there is no room. */
   #park(call: ParkedCall): void {
     if (this.#calls.has(call.id)) return;
     const own = [...this.#calls.values()].filter((each) => each.client === call.client);
@@ -173,14 +173,14 @@ interface ParkedParts {
 class ParkedCall {
   readonly id: string;
   readonly caller: Caller;
-  /** The client whose share of the calls that wait the call takes. */
+  /** The client to which the waiting call is charged. */
   readonly client: Caller;
   /** Whether the other server has responded. */
   isDone = false;
   readonly #parts: ParkedParts;
   readonly #stop = new AbortController();
   readonly #result: Promise<Result>;
-  /** The run that follows the call, or the last one that did. */
+  /** The latest run that waits for the call. Progress and log messages go to this run. */
   #current: ParkedRequest;
   #round = 0;
   #count = 0;
@@ -224,7 +224,7 @@ class ParkedCall {
     });
   }
 
-  /** Passes the answers of a round on. Each round has answers once. */
+  /** Passes on the answers of a round. Each round can be answered once. */
   answer(state: string, answers: Params): void {
     const isNow = state === this.#state;
     const isRepeated = this.caller !== undefined && Number(state.split(" ")[1]) < this.#round;
@@ -303,7 +303,7 @@ class ParkedCall {
     this.#parts.park();
     const { promise, resolve, reject } = Promise.withResolvers<Params>();
     this.#asked.set(`question_${++this.#count}`, { method, params, resolve, reject });
-    // Questions that the other server asks together arrive together.
+    // Questions that the other server asks together reach the caller together.
     setTimeout(() => this.#asked.size && this.#news.resolve(), 0);
     return await promise;
   }

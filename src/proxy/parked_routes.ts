@@ -17,7 +17,7 @@ export interface RoutedAnswer {
   readonly answers: Params;
 }
 
-/** Receives the answers for the calls that wait on this instance. Returns a function that stops it. */
+/** Receives the answers for the calls that wait on this instance. Returns a function that stops receiving. */
 export async function receiveAnswers(
   store: StoreView,
   instance: string,

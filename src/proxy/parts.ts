@@ -1,5 +1,5 @@
 /**
- * What the parts of a proxy know of each other.
+ * The types that the parts of a proxy share.
  */
 import type { ToolError } from "../core/protocol/errors.ts";
 import type { Params, Result } from "../core/protocol/jsonrpc.ts";
@@ -13,7 +13,7 @@ import type { Settings } from "./settings.ts";
 
 export const KINDS = ["tools", "prompts", "resources", "resourceTemplates"] as const;
 
-/** A list, by the member of its pages. */
+/** A list, named after the member of its pages. */
 export type Kind = typeof KINDS[number];
 
 /** The server behind a proxy, as its scopes and lists see it. */
@@ -23,27 +23,27 @@ export interface UpstreamParts {
   readonly id: string;
   readonly server: ServerHandle;
   readonly store: Promise<ServerStores | undefined>;
-  /** Subscribes to the resources to whose changes callers subscribe, and which the lists of a scope contain. */
+  /** Subscribes to the resources in the lists of a scope that callers have subscribed to. */
   follow(scope: ScopeParts): void;
   /** Announces a change of a resource to the subscribers of a caller, or of all callers. */
   updated(uri: string, caller: string | object | undefined): void;
   /** Adds the instructions of a server to those of this server, if the author wants it. */
   learn(facts: ServerInfo): void;
-  /** Makes room for a connection. Throws words for the model if there is none. */
+  /** Makes room for a connection. Throws a `ToolError` if all connections are in use. */
   reserve(scope: ScopeParts): Promise<void>;
-  /** Counts a list. */
+  /** Counts the characters of a list. */
   keep(list: Forgettable, characters: number): void;
   release(list: Forgettable): void;
-  /** Notes the names of a list that all callers share. */
+  /** Records the names of a list that all callers share. */
   claim(kind: Kind, keys: readonly string[]): void;
-  /** Returns the words for a request that has not reached the server. */
+  /** Returns the error for a request that has not reached the server. */
   toDown(cause: unknown): ToolError;
-  /** Returns the words for a call whose result is lost. */
+  /** Returns the error for a call whose result is lost. */
   toLost(cause: unknown): ToolError;
 }
 
 export interface Forgettable {
-  /** Forgets the list, because other lists need the room. */
+  /** Forgets the list, to make room for other lists. */
   forget(): void;
 }
 
@@ -51,7 +51,7 @@ export interface Forgettable {
 export interface ScopeParts {
   /** The caller to whom the scope belongs. `undefined` if it belongs to all callers. */
   readonly caller?: string | object;
-  /** The client of the caller, whose share of the connections the scope takes. */
+  /** The client to which the scope's connection is charged. */
   readonly client?: string | object;
   /** Whether the connection is open. */
   readonly isOpen: boolean;
@@ -59,9 +59,9 @@ export interface ScopeParts {
   announces(list: ChangingList): boolean;
   /** Whether the known lists contain a resource, or a template of it. */
   serves(uri: string): boolean;
-  /** Subscribes to changes of a resource, also after the connection was lost. */
+  /** Subscribes to changes of a resource, and again after each reconnect. */
   watch(uri: string): Promise<void>;
-  /** Returns the open connection, or opens one. Throws words for the model if the server cannot be reached. */
+  /** Returns the open connection, or opens one. Throws an error for the model if the server cannot be reached. */
   connect(ctx: Context | undefined): Promise<Connection>;
   /**
    * Sends a request, over a new connection if there is none. A request that may have reached the server is sent again only

@@ -83,7 +83,7 @@ function createMembers(settings: Settings): readonly Handler[] {
     if (server) return server.slot(slot, () => new Upstream(settings));
     throw new Error(`Cannot use proxy ${JSON.stringify(name)}: it has not started`);
   };
-  /** The hooks of subscriptions get no handle that leads to the upstream of their server. */
+  /** The upstreams of all servers with this proxy, because the hooks of subscriptions get no handle of their server. */
   // Bound: one per server.
   const live = new Set<Upstream>();
   const start: StartPart = (server) => find(server).begin(server);
@@ -121,7 +121,7 @@ function createMembers(settings: Settings): readonly Handler[] {
         try {
           return await findTool(upstream, key, ctx);
         } catch {
-          // The call gets the error, or asks what `headers` asks, because `find` cannot ask.
+          // The call returns the error, or asks the questions of `headers`, because `find` cannot ask.
           return tool.from({ name: key, inputSchema: { type: "object" } }, async (_input, ctx) => {
             await (await upstream.scopeOf(ctx)).connect(ctx);
             throw new ToolError(`Cannot call ${key}: its server was not ready, but is now; call the tool again`);
@@ -187,7 +187,7 @@ async function findTool(upstream: Upstream, key: string, ctx: Context) {
   return found?.name === key ? found : undefined;
 }
 
-/** Finds an entry. A server that is down hides no names of another proxy. */
+/** Finds an entry. Returns `undefined` if the server is down and the name may belong to another proxy. */
 async function findEntry(
   upstream: Upstream,
   kind: "tools" | "prompts",
@@ -219,7 +219,7 @@ function toTool(upstream: Upstream, entry: KeptEntry): Tool<string, Params, unkn
       const request = { method: "tools/call", subject: name, params: { name, arguments: input } } as const;
       // The result of a plain tool then needs no further check.
       const result = withoutReserved(await passOn(upstream, { scope, ctx }, request));
-      // Without content, the result would be data.
+      // A result without content would be encoded as data.
       return Array.isArray(result.content) ? result : { ...result, content: [] };
     }, { scopes });
     const change = findChange(upstream.settings, name);

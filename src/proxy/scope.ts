@@ -13,7 +13,7 @@ import { isLines } from "./settings.ts";
 
 /** Milliseconds without requests after which a connection is closed. */
 const IDLE_MS = 5 * 60_000;
-/** Milliseconds before the first attempt to connect again, and before further attempts. */
+/** Milliseconds before the first attempt to reconnect. The time doubles with each attempt, up to a maximum. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 60_000;
 /** Maximum number of resources to whose changes a scope subscribes. */
@@ -159,7 +159,7 @@ export class Scope implements ScopeParts {
     this.#ending.delete(connection);
   }
 
-  /** Returns the headers of a caller's request, if they are its own: another request of the caller may have other ones. */
+  /** Returns the headers of a caller's request, if `headers` is a function. Each request can have other headers. */
   async #toHeaders(ctx: Context | undefined): Promise<Headers | undefined> {
     const { headers = {} } = this.#upstream.settings;
     if (typeof headers === "object") this.#headers = headers;
@@ -244,7 +244,7 @@ export class Scope implements ScopeParts {
     this.#retryMs = Math.min(this.#retryMs * 2, MAX_RETRY_MS);
   }
 
-  /** Closes an idle connection later. A connection on which all callers learn of changes stays open. */
+  /** Closes the connection after an idle time. A shared connection stays open if it announces changes. */
   #startIdle(): void {
     this.#stopIdle();
     const { clock } = this.#upstream.server;
@@ -260,7 +260,7 @@ export class Scope implements ScopeParts {
     );
   }
 
-  /** Returns an error of the response in words, if the response was not a message of the protocol. */
+  /** Returns an error for the model, if there was no response in time, or if the response was not an MCP message. */
   #toWords(error: unknown, method: string): unknown {
     const { name, timeoutMs } = this.#upstream.settings;
     if (error instanceof DOMException && error.name === "TimeoutError") {
@@ -279,7 +279,7 @@ export class Scope implements ScopeParts {
   }
 }
 
-/** A model repeats a call, unless the words say that the call may have had its effect. */
+/** A model repeats a call, unless the error says that the call may have had its effect. */
 function toRemedy(method: string, status = 0): string {
   const isRefused = status >= 400 && status < 500;
   return method === "tools/call" && !isRefused

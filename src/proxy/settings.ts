@@ -17,7 +17,7 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
   readonly name?: string;
   /**
    * Text with which the names of tools and prompts begin, such as `github_`. URIs of resources stay the same. Without a
-   * prefix, a tool of a later proxy can get a call that is meant for this server, until this server was reached once.
+   * prefix, a tool of a later proxy can get a call that is meant for this server, until this server has been reached once.
    * Defaults to no prefix.
    */
   readonly prefix?: string;
@@ -58,9 +58,8 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
   /** Scopes that a caller must have for everything of the other server. Defaults to no scopes. */
   readonly scopes?: readonly string[];
   /**
-   * Milliseconds that the other server may take for a request, without the time in which it waits for an answer of the
-   * caller. By default, only the server's own timeout applies to calls, and lists and the connection take at most 10
-   * seconds.
+   * Milliseconds that the other server may take for a request, not counting the time in which it waits for the caller's
+   * answer. By default, only your server's own timeout applies to calls, and connecting and lists take at most 10 seconds.
    */
   readonly timeoutMs?: number;
   /** What the other server must not use of the caller. Each defaults to `true`. */
@@ -75,14 +74,14 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
     readonly log?: boolean;
   };
   /**
-   * Whether to add the instructions of the other server to those of this server, for all callers. Clients that have
-   * connected before the other server was reached do not get them. Not possible with `allow`, `scopes`, or a connection per
-   * caller. Defaults to `false`.
+   * Whether to add the instructions of the other server to those of this server, for all callers. Clients that
+   * connected before the other server was reached do not get them. Not possible with `allow`, `scopes`, or a connection
+   * per caller. Defaults to `false`.
    */
   readonly instructions?: boolean;
   /**
-   * Milliseconds after which a list that also has entries of others goes without those of this proxy. Defaults to no
-   * limit: the list waits, at most 10 seconds if `timeoutMs` is not set.
+   * Milliseconds after which a list of several sources leaves out the entries of this proxy. Defaults to no limit: the
+   * list waits for the proxy, which takes at most 10 seconds if `timeoutMs` is not set.
    */
   readonly listMs?: number;
   /**
@@ -164,7 +163,7 @@ function withoutSeparators(prefix: string): string {
 }
 
 function toHost(target: ProxyTarget): string {
-  // What the other server says of itself must not be a name of another server in questions.
+  // Questions begin with the name. With a name that the other server chooses, it could pose as a different server.
   if (isClient(target)) return "upstream";
   if (typeof target === "string" || target instanceof URL) return new URL(target).host;
   return "command" in target ? target.command.split(/[\\/]/).at(-1) ?? "" : "upstream";

@@ -13,7 +13,7 @@ import type { Forgettable, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
 import { Scope } from "./scope.ts";
 import { isClient, isLines, type Settings, toAllowed } from "./settings.ts";
 
-/** Maximum number of connections, of those of one caller, and of those of one client, which can have many sessions. */
+/** Maximum number of connections, in total, per caller, and per client. A client can have many sessions. */
 const MAX_CONNECTIONS = 32;
 const MAX_OF_CALLER = 4;
 const MAX_OF_CLIENT = 16;
@@ -25,11 +25,11 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** Maximum number of characters of the instructions of another server. */
 const MAX_INSTRUCTIONS = 8192;
 
-/** Key of what the proxies of a server know of each other. */
+/** Key of the state that the proxies of a server share. */
 const PROXIES = {};
 
 interface Proxies {
-  /** The proxies whose names begin with any text. */
+  /** The proxies without a prefix. */
   // Bound: the handlers of the server.
   readonly bare: Set<Upstream>;
   /** The proxy that serves a name, by kind and name. */
@@ -54,7 +54,7 @@ export class Upstream implements UpstreamParts {
   #all?: Scope;
   // Bound: `MAX_CALLERS`, and `MAX_OF_CALLER` scopes of each.
   readonly #scopes = new Map<string | object, Scope[]>();
-  /** Characters by list. The list that was kept first comes first. */
+  /** Characters by list. The oldest list comes first. */
   // Bound: the lists of all scopes.
   readonly #kept = new Map<Forgettable, number>();
   #characters = 0;
@@ -67,14 +67,14 @@ export class Upstream implements UpstreamParts {
     this.#share = share ?? (isLines(target) ? undefined : "all");
   }
 
-  /** The handle of the part that has started first. */
+  /** The handle of the provider that started first. */
   get server(): ServerHandle {
     const [server] = this.#handles;
     if (server) return server;
     throw new Error(`Cannot use ${this.settings.name}: the proxy has not started`);
   }
 
-  /** Called by each of the providers. Returns a function that ends the use. */
+  /** Called when a provider starts. Returns a function to call when the provider stops. */
   begin(server: ServerHandle, part?: "tools" | "resources"): () => Promise<void> {
     this.#handles.add(server);
     if (!this.settings.prefix) this.#proxies.bare.add(this);
@@ -103,7 +103,7 @@ export class Upstream implements UpstreamParts {
     return this.server.slot(PROXIES, () => ({ bare: new Set(), owners: new Map() }));
   }
 
-  /** What the provider of tools keeps in the store. Each part of a server has keys of its own. */
+  /** The store of the tool provider. All lists use this store, because each part of a server has its own keys. */
   get store(): Promise<ServerStores | undefined> {
     return this.#started.promise;
   }
@@ -130,7 +130,7 @@ export class Upstream implements UpstreamParts {
     this.#resources?.resourceUpdated(uri, to);
   }
 
-  /** Returns the scope of a caller. Throws words for the model if the caller cannot have a connection of its own. */
+  /** Returns the scope of a caller. Throws a `ToolError` if the caller cannot have its own connection. */
   async scopeOf(ctx: Context): Promise<Scope> {
     if (this.#share === undefined) {
       await (this.#detecting ??= this.#detect().finally(() => this.#detecting = undefined));
@@ -147,7 +147,7 @@ export class Upstream implements UpstreamParts {
     const text = JSON.stringify(capabilities);
     const own = this.#scopes.get(caller) ?? [];
     const known = own.find((scope) => JSON.stringify(scope.capabilities) === text);
-    // The caller that was used last comes last.
+    // The most recently used caller comes last.
     this.#scopes.delete(caller);
     this.#scopes.set(caller, own);
     if (known) return known;
@@ -205,7 +205,7 @@ export class Upstream implements UpstreamParts {
     this.#kept.delete(list);
   }
 
-  /** Notes the names of a list. Reports once if another proxy already has one of them, because only the first is used. */
+  /** Records the names of a list. Reports once if another proxy already has a name, because only the first is used. */
   claim(kind: Kind, keys: readonly string[]): void {
     if (kind !== "tools" && kind !== "prompts") return;
     const names = this.#proxies.owners;
@@ -242,7 +242,7 @@ export class Upstream implements UpstreamParts {
     return new ToolError(`Cannot reach ${this.settings.name}: all ${count} connections ${state}; try again later`);
   }
 
-  /** Connects once, because only a server with sessions needs a connection for each caller. */
+  /** Connects once to find out whether the server has sessions, which need a connection for each caller. */
   async #detect(): Promise<void> {
     const { hasSession } = await this.shared.connect(undefined);
     const isPerCaller = hasSession && !isClient(this.settings.target);
@@ -256,7 +256,7 @@ export class Upstream implements UpstreamParts {
     await Promise.all(scopes.map((scope) => scope.close()));
   }
 
-  /** Forgets the callers that were used first, unless they are in use. */
+  /** Forgets the least recently used callers whose connections are idle. */
   #dropOldest(): void {
     for (const [caller, scopes] of this.#scopes) {
       if (this.#scopes.size <= MAX_CALLERS) return;

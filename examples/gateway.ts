@@ -12,7 +12,7 @@ const tracker = TRACKER_URL
   ? [proxy(TRACKER_URL, {
     prefix: "tracker_",
     headers: { authorization: `Bearer ${TRACKER_KEY}` },
-    // What a server of somebody else may do here: no tools that delete, and no use of the caller's model.
+    // Restrict a server that you do not operate: serve no tools that delete, and do not let it use the caller's model.
     tools: { exclude: ["*delete*"] },
     forward: { sampling: false },
     timeoutMs: 20_000,

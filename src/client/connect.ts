@@ -77,7 +77,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly probeMs?: number;
 }
 
-/** The options of a part of this library that keeps questions open for a long time, and limits them itself. */
+/** Options for a part of this library that keeps questions open for a long time, and has its own limits. */
 export interface OwnConnectOptions extends ConnectOptions {
   readonly [INTERNALS]?: {
     /** Maximum number of server requests that are answered at the same time. */

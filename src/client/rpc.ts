@@ -258,7 +258,7 @@ export class Rpc {
   readonly #questions = new Set<Question>();
   #slots: Slots;
   #isShared = false;
-  /** The turn of a request with callbacks of its own, where all messages share one stream. */
+  /** The turns of requests with their own callbacks, if all messages share one stream. */
   readonly #turns = new Slots(1);
   /** Number of questions that callbacks are answering. */
   #answering = 0;
@@ -286,7 +286,7 @@ export class Rpc {
 
   /**
    * Begins to treat requests as requests of different users. A message that does not say to which request it belongs then
-   * belongs to none of them, and users who do not answer leave the others their places.
+   * belongs to no request, and users who do not answer cannot block other users.
    */
   share(): void {
     this.#isShared = true;

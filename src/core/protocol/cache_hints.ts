@@ -1,5 +1,5 @@
 /**
- * How long a result may be cached, and by whom, if it says so itself.
+ * The cache hints that a result itself contains: how long it may be cached, and by whom.
  *
  * @see specification/2026-07-28/server/utilities/caching
  */
@@ -12,7 +12,7 @@ export interface CacheHints {
   readonly scope: "public" | "private" | "anonymous";
 }
 
-/** Hides the hints of a result from its JSON text, which has those of the server. Copies of the result keep them. */
+/** A symbol, because the JSON text of a result contains the server's hints instead. Copies of a result keep the symbol. */
 const HINTS: unique symbol = Symbol.for("mcp.cacheHints");
 
 interface Hinted {

@@ -4,7 +4,7 @@
 import type { Clock } from "../../library.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";
 
-/** Caches the tasks of one server that have ended. */
+/** Caches the ended tasks of one server. */
 export class EndedTasks {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */

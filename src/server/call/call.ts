@@ -83,7 +83,7 @@ export interface CallHome {
   /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
   readonly session: (call: Call) => ReadSession;
-  /** The session, if the client has begun one. The same object for all its calls on this instance. */
+  /** The session, if there is one. The same object for all calls of the session on this instance. */
   readonly opened?: object;
   /** The part of the session id that observers receive. */
   readonly sessionId?: string;
@@ -161,7 +161,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare onHandle?: OnHandle;
   /** The keys of the requests that were forwarded in this run. */
   declare forwardedKeys?: Set<string>;
-  /** The progress of these requests. */
+  /** The progress of the forwarded requests. */
   declare forwardedProgress?: JoinedProgress;
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;

@@ -10,12 +10,12 @@ interface Calling {
   readonly link: Pick<Link, "principal" | "transport" | "inFlight">;
 }
 
-/** Objects that show nothing of the session or connection that they stand for. */
+/** Objects that identify a session or connection without exposing its properties. */
 const opaque = new WeakMap<object, object>();
 
 /**
  * Returns a text for a principal, and otherwise an object for the session or the connection. Returns `undefined` if
- * nothing identifies the caller, because two callers can have the same address and send the same headers.
+ * nothing identifies the caller. Addresses and headers do not, because two callers can have the same address and headers.
  */
 export function toCaller({ home, link: { principal, transport, inFlight } }: Calling): string | object | undefined {
   if (principal) return `principal ${principal.id}`;

@@ -266,13 +266,13 @@ export interface ForwardedRequest {
   }) => void;
   /** Sends the other server's log messages to the client, at the level that the client requests. */
   readonly onNotification: (notification: { readonly method: string; readonly params: Meta }) => void;
-  /** Passes a form of a session on to the client. */
+  /** Passes a form elicitation of a server with sessions on to the client. */
   readonly onElicit: (request: Meta) => Promise<Elicited<Meta>>;
-  /** Passes a page of a session on to the client. */
+  /** Passes a URL elicitation of a server with sessions on to the client. */
   readonly onElicitUrl: (request: Meta) => Promise<Elicited<Meta>>;
-  /** Passes a sampling request of a session on to the client. */
+  /** Passes a sampling request of a server with sessions on to the client. */
   readonly onSample: (request: SamplingRequest) => Promise<SamplingResult>;
-  /** Requests the client's roots for a session. */
+  /** Requests the client's roots for a server with sessions. */
   readonly roots: () => Promise<readonly Root[]>;
 }
 

@@ -72,7 +72,7 @@ export interface Forwarding<R> {
   readonly options: OwnForwardOptions;
 }
 
-/** The options of a part of this library that keeps something for a state of the other server. */
+/** Options for a part of this library that keeps data for a `requestState` of the other server. */
 export interface OwnForwardOptions extends ForwardOptions {
   /** Called if the request ends although the other server waits for answers. */
   readonly [INTERNALS]?: (requestState: unknown) => void;
@@ -106,7 +106,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
     const work = () => sendOnce(call, () => send(retry, request));
     // The next run does not repeat this work if the result contains questions.
     const result = await (reruns ? reruns.once(call, work) : work());
-    // A `Blocked` stands for an error whose pages the user can open.
+      // The cast is safe, because only an R lacks this `resultType`: every `Blocked` has it.
     const { resultType, inputRequests, requestState, [BLOCKED]: isBlocked } = Object(result) as Partial<Blocked>;
     if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
@@ -249,14 +249,14 @@ export function findPages(error: unknown): Blocked | undefined {
 }
 
 /**
- * Returns an error as one of the caller's revision. The server reports an error with another code that the specification
- * reserves, because the code would say something about this server's message that is not true.
+ * Returns the error for the caller's revision. An error with another reserved code stays unexpected, so the server reports
+ * it: to the client, the code would mean that this server's own messages are wrong.
  */
 function toOwn(error: unknown, { method, params: { uri } }: ForwardingCall): unknown {
   if (!isRemoteError(error)) return error;
   const { code, message, data } = error;
   if (code === RESOURCE_NOT_FOUND && method === "resources/read") {
-    // The URI makes the error one of a missing resource in every revision.
+    // With the URI, each revision encodes the error as its error for a missing resource.
     const own = new McpError(INVALID_PARAMS, message, { ...isObject(data) ? data : {}, uri });
     own.cause = error;
     return own;

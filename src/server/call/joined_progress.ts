@@ -10,7 +10,7 @@ interface Part {
   readonly total?: number;
 }
 
-/** The progress of a handler, at 0, and of other parts of its work. */
+/** The progress of a handler, at place 0, and of the other parts of its work. */
 export class JoinedProgress {
   readonly #parts: Part[] = [];
   #places = 0;
@@ -28,8 +28,8 @@ export class JoinedProgress {
   }
 
   /**
-   * Sets the progress of one part. Returns the params of a notification with the sum, or
-   * `undefined` if the sum has not increased. The total is unknown if a part has no total.
+   * Sets the progress of one part. Returns the params of a notification with the sum, or `undefined` if the sum has not
+   * increased. The total is unknown if a part has no total.
    */
   add<P extends Part>(place: number, params: P): P | undefined {
     this.#parts[place] = { progress: params.progress, total: params.total };

@@ -1,6 +1,6 @@
 /**
- * Finds the resource provider that serves a URI which belongs to no scheme of a provider, by what the providers list for
- * the caller. Loaded when a server with such providers gets a request for such a URI.
+ * Finds the provider without a scheme that serves a URI, by the lists of the providers for the caller. Loaded when a
+ * server with such providers gets a request for a URI that no other handler serves.
  */
 import { deadline } from "../../core/kit/deadline.ts";
 import { isMcpError, isToolError, quote } from "../../core/protocol/errors.ts";
@@ -41,8 +41,9 @@ interface Owner extends Searched {
 
 /**
  * Returns the provider that lists a URI for the caller, else the provider with a matching template, else all providers
- * with a matching prefix. A provider whose list fails is passed over, after reporting its first failure, and its error is
- * thrown if no other provider lists the URI, or has its prefix. Asks no provider if only one can serve the URI.
+ * with a matching prefix. A provider whose list fails is skipped, after its first failure has been reported. Its error is
+ * thrown if no other provider lists the URI or has a matching prefix. Reads no list if only one provider can serve the
+ * URI.
  */
 export async function findOwners<P extends Owner>(open: readonly P[], asked: Asked): Promise<readonly P[]> {
   const { uri } = asked;
@@ -147,7 +148,7 @@ class Search {
     }
   }
 
-  /** Throws the first error of a list, if there is any, because the list may have had the entry. */
+  /** Throws the first error of a list, if a list has failed, because that list may contain the entry. */
   async end(): Promise<void> {
     await this.#refuse?.();
   }

@@ -86,9 +86,9 @@ export interface ToolProviderOptions<S extends Services = NoServices> {
     server: ServerHandle | undefined,
   ) => readonly Tool[] | ToolPage | Promise<readonly Tool[] | ToolPage>;
   /**
-   * Milliseconds after which a list that also has tools of others goes without those of this provider. Such a list also
-   * goes without them if `list` throws an error that is not an `McpError`. Clients may then not cache the list, and are
-   * notified when the provider is back. By default, the list waits for the provider.
+   * Milliseconds after which a list of several sources leaves out this provider. Such a list also leaves it out if `list`
+   * throws an error that is not an `McpError`. Clients may then not cache the list, and are notified when the provider is
+   * back. By default, the list waits for the provider.
    */
   readonly listMs?: number;
   /**

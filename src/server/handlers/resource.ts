@@ -218,8 +218,8 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
     server: ServerHandle | undefined,
   ) => Suggestions | Promise<Suggestions>;
   /**
-   * Milliseconds after which a list that also has resources of others goes without those of this provider, and after which
-   * a read no longer waits for the provider to say whether it lists a URI. By default, both wait for the provider.
+   * Milliseconds after which a list of several sources leaves out this provider, and after which a read no longer waits for
+   * the provider's lists. By default, both wait for the provider.
    */
   readonly listMs?: number;
   /**
@@ -562,7 +562,7 @@ function toResource<Input, S>(
   const { name, read, tags, complete, suggest, mapError } = options;
   const { key, id, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
   const toCommon = () => {
-    // Reading `completion` asks the layers for their steps.
+    // Read `completion` late, because its getter collects the steps of the layers.
     const apply = layers?.completion;
     return { place: `resource ${quote(key)}`, name: key, apply, allow, scopes, services, mapError };
   };

@@ -60,7 +60,7 @@ export interface Definition extends Callable {
   readonly templates?: Listing;
   /** Prefixes of the URIs of a provider without a scheme. */
   readonly uris?: readonly string[];
-  /** Milliseconds after which a list of several sources goes without this one. */
+  /** Milliseconds after which a list of several sources leaves out this source. */
   readonly listMs?: number;
 }
 
@@ -145,7 +145,7 @@ export const resources: Feature = {
       return chainRunners(runners, { core, isRestricted });
     }
 
-    /** Returns those that the caller may be notified about. */
+    /** Returns the handlers about whose changes the caller may be notified. */
     function show(all: readonly Found[], call: Call): readonly Serving[] | Promise<readonly Serving[]> {
       const shown = all.map((found) => isShown(found, call, core));
       const pick = (shown: readonly boolean[]) => all.filter((_, at) => shown[at]).map(toServing);
@@ -222,7 +222,7 @@ interface SourceOptions {
   readonly isTaken: (entry: Readonly<Record<string, unknown>>) => boolean;
 }
 
-/** Returns the sources of a list: templates and providers, except for a list that the author has not written. */
+/** Returns the sources of a list: the templates and providers that have a function for it. */
 function toSources(all: readonly Definition[], { list: name, isTaken }: SourceOptions): readonly Source[] {
   return all.flatMap(({ key, id = key, kind, allow, [name]: listing, listMs, mapError }) => {
     if (!listing) return [];

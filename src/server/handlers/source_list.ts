@@ -41,7 +41,7 @@ export interface Source {
   readonly subject?: string;
   readonly allow?: Allow;
   readonly mapError?: MapError;
-  /** Milliseconds after which a list with other sources goes without this one. Without this option, it waits. */
+  /** Milliseconds after which a list of several sources leaves out this source. By default, the list waits for it. */
   readonly listMs?: number;
   list(call: Call, range: SourceRange): Promise<SourcePage>;
 }

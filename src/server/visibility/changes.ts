@@ -23,7 +23,7 @@ export type Change =
     readonly uri: string;
     /** Key of the provider that announces the change, if it has no scheme. */
     readonly owner?: string;
-    /** Functions of which one must select a subscriber. */
+    /** Functions that select subscribers. A subscriber is notified if at least one of them selects it. */
     readonly to?: ReadonlySet<Allow>;
   }
   | {

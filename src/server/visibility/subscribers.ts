@@ -81,7 +81,7 @@ export class Subscribers {
       const number = ++latest;
       const serving = find();
       if (!(serving instanceof Promise)) return apply(serving);
-      // If the list of a provider fails, nothing is known.
+      // If the list of a provider fails, the handlers so far stay counted.
       return serving.then((serving) => number === latest && apply(serving), () => {});
     };
     if (!this.#counts.size) this.#changes?.listeners.add(this.#onChange);

@@ -38,8 +38,8 @@ export class InputRequests {
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
   /**
-   * The keys that the client gets, by the keys of this run and the last one. A key that the client has got is never given
-   * to another question, because the answer could then reach the wrong server.
+   * The keys that the client gets, by the keys of this run and the last run. A key that the client has received is never
+   * used for another question, because the answer could then reach the wrong server.
    */
   readonly #names = new Map<string, string>();
   #answers: Params = {};

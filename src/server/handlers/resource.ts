@@ -562,7 +562,7 @@ function toResource<Input, S>(
   const { name, read, tags, complete, suggest, mapError } = options;
   const { key, id, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
   const toCommon = () => {
-    // Read `completion` late, because its getter collects the steps of the layers.
+    // Read only for completions, because the getter collects the steps of the layers.
     const apply = layers?.completion;
     return { place: `resource ${quote(key)}`, name: key, apply, allow, scopes, services, mapError };
   };

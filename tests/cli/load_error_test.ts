@@ -7,6 +7,7 @@ import { runHere } from "./run_here.ts";
 import { findImportRemedy } from "../../src/cli/own_imports.ts";
 import { root, withFolder } from "../support/folder.ts";
 import { load } from "../../src/cli/load.ts";
+import { handlerFiles } from "../discovery/handler_files.ts";
 
 const files = {
   "tool.ts": `import { createServer } from "@x/mcp";
@@ -213,20 +214,6 @@ Deno.test("the remedy for a missing entry is the most similar entry, or the list
 });
 
 // Servers made from the handlers in all files that match a pattern. `discover` loads the same files.
-
-const toTool = (name: string) =>
-  `import { tool } from "@x/mcp";\nexport const ${name} = tool({ name: "${name}", run: () => 1 });`;
-const handlerFiles = {
-  "b.ts": toTool("b"),
-  "a.ts": `${toTool("a")}\nexport default [a, a]; export const count = 1;`,
-  "_shared.ts": "export const x = 1;",
-  ".hidden.ts": toTool("hidden"),
-  "a_test.ts": "throw new Error();",
-  "types.d.ts": "",
-  "notes.md": "no code",
-  "sub folder/c%.ts": toTool("c"),
-  "node_modules/d.ts": toTool("d"),
-};
 
 Deno.test("a pattern serves the handlers of the matching files, and each handler is served once", async () => {
   await withFolder(handlerFiles, async (folder) => {

@@ -5,23 +5,10 @@ import { withFolder } from "../support/folder.ts";
 import { sentence } from "../support/messages.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
-
-const toTool = (name: string) =>
-  `import { tool } from "@x/mcp";\nexport const ${name} = tool({ name: "${name}", run: () => 1 });`;
-const files = {
-  "b.ts": toTool("b"),
-  "a.ts": `${toTool("a")}\nexport default [a, a]; export const count = 1;`,
-  "_shared.ts": "export const x = 1;",
-  ".hidden.ts": toTool("hidden"),
-  "a_test.ts": "throw new Error();",
-  "types.d.ts": "",
-  "notes.md": "no code",
-  "sub folder/c%.ts": toTool("c"),
-  "node_modules/d.ts": toTool("d"),
-};
+import { handlerFiles } from "./handler_files.ts";
 
 Deno.test("exported handlers are found in the order of their files' paths, each handler once", async () => {
-  await withFolder(files, async (folder) => {
+  await withFolder(handlerFiles, async (folder) => {
     const toNames = async (options = {}) =>
       (await discover(new URL(`file://${folder}`), options)).map(({ name }) => name);
     assertEquals(await toNames(), ["a", "b"]);

@@ -1,6 +1,6 @@
 // Queues of calls, and clients that try to make other clients wait.
 import { assert, assertEquals } from "@std/assert";
-import { type Observer, type PathServerOptions, type Server, tool } from "../../mod.ts";
+import { type Observer, type PathServerOptions, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { any, as, soon, start, toCall, toGet, toInitialize, toLegacy, toListen } from "./attack.ts";
 import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";
@@ -179,8 +179,13 @@ Deno.test("the server closes a connection that reads replayed events too slowly,
 
 // Middleware that returns or throws before the subscription that it wraps has ended.
 
-/** Creates an observer, and a function that waits until the next subscription has opened. */
-function watch() {
+type Middleware = NonNullable<ServerOptions["use"]>[number];
+
+/**
+ * Creates a server with one middleware. `whenOpened` waits until the next subscription has opened. Each client can have
+ * two subscriptions.
+ */
+function startAround(toMiddleware: (whenOpened: () => Promise<Record<string, never>>) => Middleware): Server {
   let opened = 0;
   const observer: Observer = { fault() {}, subscription: ({ state }) => void (opened += Number(state === "opened")) };
   const whenOpened = async () => {
@@ -188,20 +193,18 @@ function watch() {
     await until(() => opened > before, "the subscription to open");
     return {};
   };
-  return { observer, whenOpened };
+  return start({
+    handlers: [tool({ name: "quick", run: () => "" })],
+    limits: { connections: { streamsPerClient: 2 } },
+    observer,
+    use: [toMiddleware(whenOpened)],
+  });
 }
 
 Deno.test("a subscription no longer counts after its end, even if the middleware returned before", async () => {
-  const quick = tool({ name: "quick", run: () => "" });
-  const { observer, whenOpened } = watch();
-  const server = start({
-    handlers: [quick],
-    limits: { connections: { streamsPerClient: 2 } },
-    observer,
-    use: [
-      (call, next) => call.method === "subscriptions/listen" ? Promise.race([whenOpened(), next()]) : next(),
-    ],
-  });
+  const server = startAround((whenOpened) => (call, next) =>
+    call.method === "subscriptions/listen" ? Promise.race([whenOpened(), next()]) : next()
+  );
   const statuses: number[] = [];
   for (let i = 0; i < 4; i++) {
     const response = await server.fetch(toListen(), as("eve"));
@@ -215,19 +218,12 @@ Deno.test("a subscription no longer counts after its end, even if the middleware
 });
 
 Deno.test("a subscription is closed and no longer counts if the middleware throws after the subscription has opened", async () => {
-  const quick = tool({ name: "quick", run: () => "" });
-  const { observer, whenOpened } = watch();
-  const server = start({
-    handlers: [quick],
-    limits: { connections: { streamsPerClient: 2 } },
-    observer,
-    use: [async (call, next) => {
-      if (call.method !== "subscriptions/listen") return await next();
-      const opened = whenOpened();
-      next().catch(() => {});
-      await opened;
-      throw new Error("no more");
-    }],
+  const server = startAround((whenOpened) => async (call, next) => {
+    if (call.method !== "subscriptions/listen") return await next();
+    const opened = whenOpened();
+    next().catch(() => {});
+    await opened;
+    throw new Error("no more");
   });
   const texts: (string | undefined)[] = [];
   for (let i = 0; i < 4; i++) {

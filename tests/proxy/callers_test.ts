@@ -1,8 +1,8 @@
 // Callers of a proxy: whose credentials, connection and lists they use, and what they cannot reach of each other.
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { proxy } from "../../src/proxy/proxy.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, plainTool, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { createUpstream, type Era, pairs, proxyOf } from "./fixture.ts";
 
@@ -171,7 +171,7 @@ pairs("`forward` keeps the user, the model, roots and logs from the other server
   assertEquals(logs.filter((data) => data === "loud"), []);
 });
 
-both("a proxy of itself ends at once", async (connect, _, behind) => {
+behaviour("a proxy of itself ends at once", async (connect) => {
   const own = tool({ name: "own", run: () => "own" });
   const loop: { fetch?: (request: Request) => Promise<Response> } = {};
   const gateway = proxy("http://localhost/mcp", {
@@ -185,20 +185,11 @@ both("a proxy of itself ends at once", async (connect, _, behind) => {
   assertEquals(textOf(await client.callTool("s_own")), "own");
   await assertRejects(() => client.callTool("s_s_own"), McpError, "Unknown tool");
   await server.close();
-  assert(behind);
-});
+}, { transports: ["http"], perInstance: "services" });
 
 behaviour("32 connections are the limit, and a caller that finds none reads so", async (connect) => {
-  const { pass, open } = gate();
-  let running = 0;
-  const hold = tool({
-    name: "hold",
-    async run() {
-      running++;
-      await pass;
-      return "done";
-    },
-  });
+  const held = gate();
+  const hold = plainTool("hold", () => held.enter().then(() => "done"));
   const limits = { calls: { runningPerClient: 64 } };
   const upstream = createUpstream("legacy", { handlers: [hold], limits });
   const gateway = proxyOf(upstream, "http", { headers: (ctx) => ({ "x-user": `${ctx.principal?.id}` }) });
@@ -206,10 +197,10 @@ behaviour("32 connections are the limit, and a caller that finds none reads so",
   const clients = [];
   for (let at = 0; at < 33; at++) clients.push(await join({ principal: { id: `user ${at}` } }));
   const calls = clients.slice(0, 32).map((client) => started(client.callTool("hold")));
-  await until(() => running === 32, "32 calls are running");
+  await until(() => held.entered === 32, "32 calls are running");
   const { isError, content } = await clients[32].callTool("hold");
   assertEquals([isError, Object(content[0]).text], [true, sentence("all 32 connections")]);
-  open();
+  held.open();
   assertEquals((await Promise.all(calls)).map(textOf), Array(32).fill("done"));
   // An idle connection makes room.
   assertEquals(textOf(await clients[32].callTool("hold")), "done");
@@ -274,16 +265,8 @@ both(
 );
 
 behaviour("log messages that may belong to another caller are not sent", async (connect) => {
-  const { pass, open } = gate();
-  let held = 0;
-  const hold = tool({
-    name: "hold",
-    async run() {
-      held++;
-      await pass;
-      return "held";
-    },
-  });
+  const held = gate();
+  const hold = plainTool("hold", () => held.enter().then(() => "held"));
   const log = tool({
     name: "log",
     async run(_input, ctx) {
@@ -303,10 +286,10 @@ behaviour("log messages that may belong to another caller are not sent", async (
   const bob = await join({ logLevel: "debug", onNotification: note("bob") });
   assertEquals(textOf(await bob.callTool("log", { of: "bob" })), "logged");
   const waiting = started(ada.callTool("hold"));
-  await until(() => held, "the other call is running");
+  await until(() => held.entered, "the other call is running");
   assertEquals(textOf(await bob.callTool("log", { of: "bob" })), "logged");
   assertEquals(logs, []);
-  open();
+  held.open();
   await waiting;
   await server.close();
   await upstream.close();

@@ -5,7 +5,7 @@ import { type Client, connect, type ConnectOptions } from "../../src/client/clie
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { createUpstream, pairs, proxyOf } from "./fixture.ts";
 
@@ -148,16 +148,8 @@ for (const behind of ["modern", "legacy"] as const) {
   behaviour(
     `a pipe that all callers share mixes no log messages and questions, in front of ${behind}`,
     async (join) => {
-      const { pass, open } = gate();
-      let running = 0;
-      const hold = tool({
-        name: "hold",
-        async run() {
-          running++;
-          await pass;
-          return "held";
-        },
-      });
+      const held = gate();
+      const hold = plainTool("hold", () => held.enter().then(() => "held"));
       const ask = tool({
         name: "ask",
         async run(_input, ctx) {
@@ -182,13 +174,13 @@ for (const behind of ["modern", "legacy"] as const) {
         of("bob"),
       );
       const ada = await joinAs(of("ada"));
-      const held = started(bob.callTool("hold", {}, LOGGED));
-      await until(() => running, "Bob's call is running");
+      const ofBob = started(bob.callTool("hold", {}, LOGGED));
+      await until(() => held.entered, "Bob's call is running");
       // A question of a session does not say to which call it belongs.
       const expected = behind === "modern" ? "ada" : sentence("share:", "of the proxy");
       assertEquals(textOf(await ada.callTool("ask", {}, LOGGED)), expected);
-      open();
-      await held;
+      held.open();
+      await ofBob;
       assertEquals(seen.filter((id) => id === "bob"), []);
       takeFaults();
       await server.close();
@@ -531,16 +523,8 @@ behaviour("a client without a name cannot occupy the places of all parked calls"
 }, parked);
 
 behaviour("a client with many sessions cannot occupy all connections", async (join) => {
-  const { pass, open } = gate();
-  let running = 0;
-  const hold = tool({
-    name: "hold",
-    async run() {
-      running++;
-      await pass;
-      return "held";
-    },
-  });
+  const held = gate();
+  const hold = plainTool("hold", () => held.enter().then(() => "held"));
   const upstream = createUpstream("legacy", { handlers: [hold], limits: { calls: { runningPerClient: 64 } } });
   const { server } = await join({
     handlers: [proxyOf(upstream, "http", { headers: () => ({}) })],
@@ -550,14 +534,14 @@ behaviour("a client with many sessions cannot occupy all connections", async (jo
   const clients = [];
   for (let at = 0; at < 17; at++) clients.push(await connectFrom(server, "203.0.113.7", legacy));
   const calls = clients.slice(0, 16).map((client) => started(client.callTool("hold")));
-  await until(() => running === 16, "16 calls are running");
+  await until(() => held.entered === 16, "16 calls are running");
   const { content } = await clients[16].callTool("hold");
   assertEquals(Object(content[0]).text, sentence("of this client"));
   const bob = await connectFrom(server, "198.51.100.7", legacy);
-  const held = started(bob.callTool("hold"));
-  await until(() => running === 17, "Bob's call is running");
-  open();
-  assertEquals((await Promise.all([...calls, held])).map(textOf), Array(17).fill("held"));
+  const ofBob = started(bob.callTool("hold"));
+  await until(() => held.entered === 17, "Bob's call is running");
+  held.open();
+  assertEquals((await Promise.all([...calls, ofBob])).map(textOf), Array(17).fill("held"));
   for (const client of [...clients, bob]) await client.close();
   await server.close();
   await upstream.close();

@@ -14,6 +14,7 @@ import { get, reach, start, update } from "./requests.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { sentence } from "../support/messages.ts";
+import { hide } from "../layers/salary_guard.ts";
 
 const modern = { eras: ["modern"] } as const;
 const form = z.object({ name: z.string() });
@@ -312,16 +313,6 @@ const others = {
   scopes: { ...asking, principal: { ...hr.principal, scopes: [] } },
   facts: { ...asking, principal: { ...hr.principal, staff: false } },
 } as const;
-
-/** Shows salaries only to callers with the scope. */
-const hide = guard({
-  output: [
-    (output, { principal }) =>
-      principal?.scopes?.includes("hr")
-        ? undefined
-        : JSON.parse(JSON.stringify(output).replaceAll("salary 9", "hidden")),
-  ],
-});
 
 /** A tool that asks, reports progress, and returns something that a guard hides from some callers. */
 function person(use: Parameters<typeof tool>[0]["use"] = []) {

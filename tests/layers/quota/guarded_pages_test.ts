@@ -3,25 +3,16 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { McpError, resource, tool } from "../../../mod.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";
-import { guard, quota } from "../../../src/layers/layers.ts";
+import { quota } from "../../../src/layers/layers.ts";
 import { customStore, memoryStore } from "../../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../../src/testing/testing.ts";
 import { behaviour, textOf } from "../../support/behaviour.ts";
 import { openServer } from "../../support/servers.ts";
+import { hide } from "../salary_guard.ts";
 
 const hr = { principal: { id: "ada", scopes: ["hr"], claims: { sub: "ada", exp: 2 } } };
 const renewed = { principal: { id: "ada", scopes: ["hr"], claims: { sub: "ada", exp: 4 }, expiresAt: 1e15 } };
 const low = { principal: { ...hr.principal, scopes: [] } };
-
-/** Shows salaries only to callers with the scope. */
-const hide = guard({
-  output: [
-    (output, { principal }) =>
-      principal?.scopes?.includes("hr")
-        ? undefined
-        : JSON.parse(JSON.stringify(output).replaceAll("salary 9", "hidden")),
-  ],
-});
 
 const run = () => "Ada: salary 9\n".repeat(500);
 

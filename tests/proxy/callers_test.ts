@@ -1,7 +1,7 @@
 // Callers of a proxy: whose credentials, connection and lists they use, and what they cannot reach of each other.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
-import { proxy } from "../../src/proxy/proxy.ts";
+import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
 import { behaviour, gate, plainTool, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { createUpstream, type Era, pairs, proxyOf } from "./fixture.ts";
@@ -155,20 +155,25 @@ pairs("`forward` keeps the user, the model, roots and logs from the other server
     },
   });
   const logs: unknown[] = [];
-  const { client } = await join({
-    upstream: { handlers: [ask], capabilities: { logging: true } },
-    server: { capabilities: { logging: true } },
-    proxy: { forward: { elicitation: false, sampling: false, roots: false, log: false } },
-    client: {
-      logLevel: "debug",
-      onElicit: () => ({ action: "accept" }),
-      onSample: () => ({ role: "assistant", model: "m", content: { type: "text", text: "" } }),
-      roots: [],
-      onNotification: ({ method, params }) => void (method === "notifications/message" && logs.push(params.data)),
-    },
-  });
-  assertEquals(textOf(await client.callTool("ask")), "refused,refused,refused");
+  const call = async (forward: ProxyOptions["forward"]) => {
+    const { client } = await join({
+      upstream: { handlers: [ask], capabilities: { logging: true } },
+      server: { capabilities: { logging: true } },
+      proxy: { forward },
+      client: {
+        logLevel: "debug",
+        onElicit: () => ({ action: "accept", content: {} }),
+        onSample: () => ({ role: "assistant", model: "m", content: { type: "text", text: "" } }),
+        roots: [],
+        onNotification: ({ method, params }) => void (method === "notifications/message" && logs.push(params.data)),
+      },
+    });
+    return textOf(await client.callTool("ask"));
+  };
+  const nothing = { elicitation: false, sampling: false, roots: false, log: false };
+  assertEquals(await call(nothing), "refused,refused,refused");
   assertEquals(logs.filter((data) => data === "loud"), []);
+  assertEquals(await call(undefined), "asked,asked,asked");
 });
 
 behaviour("a proxy of itself ends at once", async (connect) => {

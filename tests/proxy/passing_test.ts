@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { McpError, media, prompt, resourceLink, tool } from "../../mod.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { toolSearch } from "../../src/ready/search/search.ts";
 import { createUpstream, pairs, proxyOf } from "./fixture.ts";
 
 const form = { type: "object", properties: { by: { type: "string" } } } as const;
@@ -139,7 +140,7 @@ pairs("cancelling a call cancels the call behind the proxy", async (join) => {
     },
   });
   const watch = tool({ name: "other", run: () => "fine" });
-  const { client, upstream } = await join({
+  const { client } = await join({
     upstream: {
       handlers: [slow, watch],
       use: [async (ctx, next) => {
@@ -155,17 +156,14 @@ pairs("cancelling a call cancels the call behind the proxy", async (join) => {
   await assertRejects(() => call);
   await until(() => reason, "the call behind the proxy was aborted");
   assertEquals(textOf(await client.callTool("other")), "fine");
-  assert(upstream);
 });
 
 pairs(
   "forms and pages reach the user with the name of the server that asks, and the answers reach the server",
   async (join) => {
-    let runs = 0;
     const ask = tool({
       name: "ask",
       async run(_input, ctx) {
-        runs++;
         const asked = await Promise.all([
           ctx.elicit("first", { message: "First?", schema: form }),
           ctx.elicit("second", { message: "Second?", schema: form }),
@@ -185,7 +183,6 @@ pairs(
       },
     });
     assertEquals(textOf(await client.callTool("ask")), "booking: First?,booking: Second? accept");
-    assert(runs > 0);
   },
 );
 
@@ -283,6 +280,12 @@ pairs("foreign hints are listed, and never trusted", async (join) => {
   const read = tool({ name: "read", annotations: { readOnlyHint: true }, run: () => "" });
   const { client } = await join({ upstream: { handlers: [read] } });
   assertEquals((await client.listTools())[0].annotations, { readOnlyHint: true });
+  const { client: searching } = await join({
+    upstream: { handlers: [read] },
+    server: { handlers: [toolSearch()] },
+  });
+  const found = await searching.callTool("call_read_only_tool", { name: "read" });
+  assertEquals([found.isError, textOf(found)], [true, sentence("read", "call_tool")]);
 });
 
 behaviour("the cache hints of a list pass, and never widen those of the server", async (connect) => {

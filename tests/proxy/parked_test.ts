@@ -103,7 +103,7 @@ behaviour("without an identified caller, each round of a parked call counts once
   await upstream.close();
 }, parts);
 
-behaviour("a parked call ends after ten minutes, and the caller reads that it may have run", async (connect) => {
+behaviour("a parked call ends after ten minutes, as the state of its caller does", async (connect) => {
   const clock = fakeClock();
   const { book, events } = createBooking();
   const upstream = createUpstream("legacy", { handlers: [book] });
@@ -116,7 +116,7 @@ behaviour("a parked call ends after ten minutes, and the caller reads that it ma
   assertEquals(events, ["begin"]);
   await clock.advance(61_000);
   await until(() => events.includes("abort"), "the call behind the proxy was cancelled");
-  await assertRejects(() => ask(ada, answer(first, "Ada")));
+  await assertRejects(() => ask(ada, answer(first, "Ada")), McpError, sentence("has expired"));
   await server.close();
   await upstream.close();
 }, parts);

@@ -1,6 +1,7 @@
 // Runs a test of a proxy in the four pairs of eras. A caller over HTTP reaches a server over HTTP, and a caller over
 // stdio pipes reaches a server over a pipe, which a command uses too.
-import { createServer, type Server, type ServerOptions } from "../../mod.ts";
+import { createServer, type Params, type Server, type ServerOptions } from "../../mod.ts";
+import type { Client } from "../../src/client/client.ts";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
 import type { ConnectTestOptions } from "../../src/testing/testing.ts";
 import { behaviour, type BehaviourOptions, type Fixture } from "../support/behaviour.ts";
@@ -40,6 +41,29 @@ export function proxyOf(upstream: Pick<Server, "fetch">, transport: "http" | "pi
   if (transport === "pipe") return proxy(upstream as Server, { name: "up", ...options });
   const fetch = async (request: Request) => await upstream.fetch(request);
   return proxy("http://localhost/mcp", { name: "up", fetch, ...options });
+}
+
+/** The result of a call of a caller without a session: questions, or content. */
+export interface Round {
+  readonly resultType: string;
+  readonly inputRequests: Record<string, unknown>;
+  readonly requestState: unknown;
+  readonly content: readonly unknown[];
+}
+
+/** Calls a tool for a caller without a session, and returns the questions instead of answering them. */
+export async function callRound(client: Pick<Client, "request">, name: string, params: Params = {}): Promise<Round> {
+  const sent = { name, arguments: {}, ...params };
+  return await client.request("tools/call", sent, { rounds: false }) as unknown as Round;
+}
+
+/** Returns the params that answer all questions of a round. */
+export function answerAll(
+  { inputRequests, requestState }: Round,
+  answer: unknown = { action: "accept", content: {} },
+): Params {
+  const answers = Object.keys(inputRequests).map((key) => [key, answer]);
+  return { inputResponses: Object.fromEntries(answers), requestState };
 }
 
 /** Registers a test for each pair of eras and each transport. */

@@ -7,7 +7,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { createUpstream, pairs, proxyOf } from "./fixture.ts";
+import { answerAll, callRound, createUpstream, pairs, proxyOf } from "./fixture.ts";
 
 const form = { type: "object", properties: { by: { type: "string" } } } as const;
 const http = { transports: ["http"], perInstance: "services" } as const;
@@ -464,22 +464,7 @@ behaviour("the words of a call without a result say that it may have run", async
   await server.close();
 }, http);
 
-interface Round {
-  readonly inputRequests: Record<string, unknown>;
-  readonly requestState: unknown;
-  readonly content: readonly unknown[];
-}
-
-/** Sends a call of a caller without a session, and returns the questions instead of answering them. */
-async function ask(client: Pick<Client, "request">, params = {}): Promise<Round> {
-  const sent = { name: "ask", arguments: {}, ...params };
-  return await client.request("tools/call", sent, { rounds: false }) as unknown as Round;
-}
-
-function answerAll({ inputRequests, requestState }: Round, answer: unknown = { action: "accept", content: {} }) {
-  const answers = Object.keys(inputRequests).map((key) => [key, answer]);
-  return { inputResponses: Object.fromEntries(answers), requestState };
-}
+const ask = (client: Pick<Client, "request">, params?: Params) => callRound(client, "ask", params);
 
 /** Connects to a server from an address. */
 async function connectFrom(server: Server, hostname: string, options: ConnectOptions = {}): Promise<Client> {

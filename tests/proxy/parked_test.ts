@@ -4,12 +4,12 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type Params, tool } from "../../mod.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
-import { connect } from "../../src/client/client.ts";
+import { type Client, connect } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { createUpstream, pairs, proxyOf } from "./fixture.ts";
+import { answerAll, callRound, createUpstream, pairs, proxyOf, type Round } from "./fixture.ts";
 
 const form = { type: "object", properties: { by: { type: "string" } } } as const;
 
@@ -30,27 +30,8 @@ function createBooking() {
   return { events, book };
 }
 
-interface Round {
-  readonly inputRequests: Record<string, unknown>;
-  readonly requestState: unknown;
-}
-
-/** Sends a call of a caller without a session, and returns the questions instead of answering them. */
-async function ask(client: Client, params = {}) {
-  const result = await client.request("tools/call", { name: "book", arguments: {}, ...params }, { rounds: false });
-  return result as unknown as Round & { readonly resultType: string; readonly content: readonly unknown[] };
-}
-
-interface Client {
-  request(method: string, params: Params, options: { readonly rounds: false }): Promise<object>;
-}
-
-const answer = ({ inputRequests, requestState }: Round, by: string) => ({
-  inputResponses: Object.fromEntries(
-    Object.keys(inputRequests).map((key) => [key, { action: "accept", content: { by } }]),
-  ),
-  requestState,
-});
+const ask = (client: Pick<Client, "request">, params?: Params) => callRound(client, "book", params);
+const answer = (round: Round, by: string) => answerAll(round, { action: "accept", content: { by } });
 
 const parts = { eras: ["modern"], transports: ["http"], perInstance: "services" } as const;
 const client = { capabilities: { elicitation: {} } };
@@ -140,7 +121,7 @@ behaviour("a parked call ends with its server, and with the cancellation of its 
     ...client,
     principal: { id: "ada" },
   });
-  const first: Round = Object(await ada.request("tools/call", { name: "slow" }, { rounds: false }));
+  const first = await callRound(ada, "slow");
   const stop = new AbortController();
   const { signal } = stop;
   const call = ada.request("tools/call", { name: "slow", ...answer(first, "Ada") }, { rounds: false, signal });
@@ -174,11 +155,10 @@ behaviour(
       ...client,
       principal: { id: "ada" },
     });
-    const send = (client: Client) => client.request("tools/call", { name: "ask" }, { rounds: false });
-    for (let at = 0; at < 20; at++) assertEquals(Object(await send(ada)).resultType, "input_required");
-    assertEquals(textOf(Object(await send(ada))), "without an answer");
+    for (let at = 0; at < 20; at++) assertEquals((await callRound(ada, "ask")).resultType, "input_required");
+    assertEquals(textOf(await callRound(ada, "ask")), "without an answer");
     const bob = await join({ ...client, principal: { id: "bob" } });
-    assertEquals(Object(await send(bob)).resultType, "input_required");
+    assertEquals((await callRound(bob, "ask")).resultType, "input_required");
     await server.close();
     await upstream.close();
   },

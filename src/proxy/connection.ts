@@ -159,6 +159,13 @@ export class Connection {
     if (!this.#users) void this.close();
   }
 
+  /** Closes the connection if it is idle. Otherwise returns `undefined`. */
+  giveWay(): Promise<void> | undefined {
+    if (this.isUsed) return;
+    this.lose();
+    return this.closed;
+  }
+
   /** Further calls return the same promise. */
   close(): Promise<void> {
     this.isStale = true;

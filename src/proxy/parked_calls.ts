@@ -6,8 +6,12 @@ import { isRemoteError, McpError, ToolError } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { ClientCapabilities, Context, Elicited, Root } from "../library.ts";
 import type { ForwardedRequest, ForwardRetry } from "../server/call/context.ts";
-import { findClientKey } from "../server/call/client_key.ts";
+import { toCall } from "../server/call/find_call.ts";
 import { FORM, requireCapabilities } from "../server/call/question.ts";
+import type { Account } from "../server/capacity/account.ts";
+import { type Charge, keep } from "../server/capacity/charges.ts";
+import { toCore } from "../server/handlers/bound_layer.ts";
+import type { FeatureParts } from "../server/visibility/feature_parts.ts";
 import { LazyModule } from "../core/protocol/lazy_module.ts";
 import { ActiveTimer } from "./active_timer.ts";
 import type { UpstreamParts } from "./parts.ts";
@@ -15,13 +19,10 @@ import type { UpstreamParts } from "./parts.ts";
 /** Loaded on demand, because few servers have several instances. */
 const lazyRoutes = new LazyModule(() => import("./parked_routes.ts"));
 
-/** Maximum number of waiting calls, in total and per client. */
-const MAX_PARKED = 200;
-const MAX_OF_CLIENT = 20;
-/** Milliseconds for which a call waits for an answer. */
+/** Milliseconds for which a call waits for an answer, and for which its result is kept. */
 const WAIT_MS = 10 * 60_000;
-/** Maximum length of a result, as JSON, that is kept in case the caller's handler runs again. */
-const MAX_KEPT = 64 * 1024;
+/** Bytes of memory that a kept result needs in addition to its text and the parameters of its call. */
+const RESULT_BYTES = 1024;
 
 type Caller = string | object | undefined;
 
@@ -36,10 +37,24 @@ export interface ParkedRequest {
   readonly begin?: (options: Partial<ForwardedRequest>) => Promise<Result>;
 }
 
+/** A call that waits, or has ended and keeps its result. */
+interface Parked {
+  readonly call: ParkedCall;
+  readonly charge: Charge;
+}
+
+/** The client that a call is charged to. */
+interface Charged {
+  readonly account: Account;
+  readonly core: FeatureParts;
+  /** Bytes of the parameters of the call. */
+  readonly bytes: number;
+}
+
 export class ParkedCalls {
   readonly #upstream: UpstreamParts;
-  // Bound: `MAX_PARKED`, of which each client has at most `MAX_OF_CLIENT`.
-  readonly #calls = new Map<string, ParkedCall>();
+  // Bound: `proxy.parked`, and `proxy.bytes` for the calls that have ended.
+  readonly #calls = new Map<string, Parked>();
   #receiving?: Promise<(() => void) | undefined>;
 
   constructor(upstream: UpstreamParts) {
@@ -56,8 +71,9 @@ export class ParkedCalls {
     const call = state === undefined ? this.#open(request) : this.#find(state, request.caller);
     if (state !== undefined) call.answer(state, inputResponses ?? {});
     const result = await call.follow(request);
-    if (result.resultType !== "input_required") this.#end(call, result);
-    else await (this.#receiving ??= this.#receive());
+    if (result.resultType === "input_required") await (this.#receiving ??= this.#receive());
+    // Only the handler of an identified caller may run again, for another reason.
+    else if (call.caller === undefined) this.#forget(call.id);
     return result;
   }
 
@@ -69,17 +85,15 @@ export class ParkedCalls {
   /** Ends a call, because the caller does not answer. */
   cancel(state: string): void {
     const [id] = state.split(" ");
-    this.#drop(id, "the question was not answered");
-  }
-
-  #drop(id: string, reason: string): void {
-    this.#calls.get(id)?.end(reason);
-    this.#calls.delete(id);
+    this.#calls.get(id)?.call.end("the question was not answered");
+    this.#forget(id);
   }
 
   close(): void {
-    for (const call of this.#calls.values()) call.end("the server is closing");
-    this.#calls.clear();
+    for (const [id, { call }] of this.#calls) {
+      call.end("the server is closing");
+      this.#forget(id);
+    }
     void this.#receiving?.then((stop) => stop?.());
   }
 
@@ -108,24 +122,30 @@ export class ParkedCalls {
   }
 
   #open(request: ParkedRequest): ParkedCall {
+    const { ctx, begin } = request;
+    if (!ctx || !begin) throw new TypeError("Cannot begin a call: it has no request");
     const { server, settings } = this.#upstream;
+    const own = toCall(ctx, "call another server");
+    // Read the account now, because the address of the client is unknown after the client has disconnected.
+    const charged: Charged = { account: own.link.account, core: toCore(own), bytes: own.weigh() };
     const id = `${this.#upstream.id}.${crypto.randomUUID()}`;
     const call: ParkedCall = new ParkedCall(request, {
       id,
+      begin,
       timer: new ActiveTimer(
         server.clock,
         settings.timeoutMs,
         () => call.end("the timeout has expired", "TimeoutError"),
       ),
-      park: () => this.#park(call),
+      park: () => this.#park(call, charged),
       waitLater: (onTime) => server.clock.start(onTime, WAIT_MS, { background: true }),
-      forget: () => void this.#calls.delete(id),
+      settle: (result) => this.#settle(call, charged, result),
     });
     return call;
   }
 
   #find(state: string, caller: Caller): ParkedCall {
-    const call = this.#calls.get(state.split(" ")[0]);
+    const call = this.#calls.get(state.split(" ")[0])?.call;
     if (call && call.caller === caller) return call;
     throw new ToolError(
       `Cannot continue the call of ${this.#upstream.settings.name}: it no longer waits for this answer, and may have ` +
@@ -133,24 +153,38 @@ export class ParkedCalls {
     );
   }
 
-  /** Makes room for a call that begins to wait. Throws if there is no room. */
-  #park(call: ParkedCall): void {
+  /** Charges a call that begins to wait. Throws if there is no room. */
+  #park(call: ParkedCall, { account, core, bytes }: Charged): void {
     if (this.#calls.has(call.id)) return;
-    const own = [...this.#calls.values()].filter((each) => each.client === call.client);
-    const full = own.length >= MAX_OF_CLIENT ? own : this.#calls.size >= MAX_PARKED ? [...this.#calls.values()] : [];
-    // The result of a call that has ended is only kept while there is room.
-    const ended = full.find((each) => each.isDone);
-    if (full.length && !ended) {
-      throw McpError.internalError("Cannot ask the user: too many calls wait for an answer; try again later");
-    }
-    if (ended) this.#drop(ended.id, "its result was kept for long enough");
-    this.#calls.set(call.id, call);
+    const { parked: total, parkedPerClient: share } = core.limits.proxy;
+    const shareName = "proxy.parkedPerClient";
+    const pot = account.pot({ name: "proxy.parked", of: this.#upstream.potName, total, share, shareName });
+    const charge = keep(core, account, [[pot, 1], [account.memory, bytes]]);
+    if (charge) return void this.#calls.set(call.id, { call, charge });
+    throw McpError.internalError(
+      `Cannot ask the user: too many calls wait for an answer (${shareName}, proxy.parked, memory); try again later`,
+    );
   }
 
-  /** Keeps a small result for a while, because the handler of an identified caller may run again for another reason. */
-  #end(call: ParkedCall, result: Result): void {
-    if (call.caller === undefined || JSON.stringify(result).length > MAX_KEPT) this.#calls.delete(call.id);
-    else if (this.#calls.has(call.id)) call.expire();
+  /** Keeps the result of a call that has waited, because a later run of the caller's handler gets it. */
+  #settle(call: ParkedCall, { account, core, bytes: given }: Charged, result?: Result): void {
+    const { id } = call;
+    if (!this.#calls.has(id)) return;
+    this.#forget(id);
+    if (!result) return;
+    const total = core.limits.proxy.bytes;
+    const options = { of: this.#upstream.potName, total, share: total / 4, isCache: true };
+    const pot = account.pot({ name: "proxy.bytes", ...options });
+    // A character takes two bytes in memory.
+    const bytes = given + 2 * JSON.stringify(result).length + RESULT_BYTES;
+    const drop = () => this.#calls.delete(id);
+    const charge = keep(core, account, [[account.memory, bytes], [pot, bytes]], { ttlMs: WAIT_MS, drop });
+    if (charge) this.#calls.set(id, { call, charge });
+  }
+
+  #forget(id: string): void {
+    this.#calls.get(id)?.charge.end();
+    this.#calls.delete(id);
   }
 }
 
@@ -163,20 +197,18 @@ interface Asked {
 
 interface ParkedParts {
   readonly id: string;
+  readonly begin: (options: Partial<ForwardedRequest>) => Promise<Result>;
   readonly timer: ActiveTimer;
   /** Throws if the call must not wait. */
   readonly park: () => void;
   readonly waitLater: (onTime: () => void) => () => void;
-  readonly forget: () => void;
+  /** Called when the call has ended, with the result if there is one. */
+  readonly settle: (result?: Result) => void;
 }
 
 class ParkedCall {
   readonly id: string;
   readonly caller: Caller;
-  /** The client to which the waiting call is charged. */
-  readonly client: Caller;
-  /** Whether the other server has responded. */
-  isDone = false;
   readonly #parts: ParkedParts;
   readonly #stop = new AbortController();
   readonly #result: Promise<Result>;
@@ -194,15 +226,13 @@ class ParkedCall {
   constructor(request: ParkedRequest, parts: ParkedParts) {
     this.id = parts.id;
     this.caller = request.caller;
-    this.client = request.caller ?? (request.ctx && findClientKey(request.ctx));
     this.#parts = parts;
     this.#current = request;
     const { onProgress } = request.given;
     // The client of the other server checks the answers.
     const ask = async <T>(method: string, params: object): Promise<T> => await this.#ask(method, { ...params }) as T; // See above.
     const elicit = (asked: Params) => ask<Elicited<Params>>("elicitation/create", asked);
-    const begin = request.begin ?? (() => Promise.reject(new TypeError("Cannot begin a call: it has no request")));
-    this.#result = begin({
+    this.#result = parts.begin({
       signal: this.#stop.signal,
       ...onProgress && { onProgress: (progress) => this.#current.given.onProgress?.(progress) },
       onNotification: (notification) => this.#current.given.onNotification(notification),
@@ -211,17 +241,14 @@ class ParkedCall {
       onSample: (asked) => ask("sampling/createMessage", asked),
       roots: async () => (await ask<{ readonly roots: readonly Root[] }>("roots/list", {})).roots,
     });
-    const finish = () => {
-      this.isDone = true;
+    const finish = (result?: Result) => {
       parts.timer.stop();
       this.#stopWaiting();
       for (const { reject } of this.#asked.values()) reject(new Error("Cannot answer: the request has ended"));
       this.#asked.clear();
+      parts.settle(result);
     };
-    this.#result.then(finish, () => {
-      finish();
-      parts.forget();
-    });
+    this.#result.then(finish, () => finish());
   }
 
   /** Passes on the answers of a round. Each round can be answered once. */
@@ -246,7 +273,7 @@ class ParkedCall {
 
   /** Waits for the result, or for questions. The call is cancelled with the run. */
   async follow(request: ParkedRequest): Promise<Result> {
-    const { timer, waitLater } = this.#parts;
+    const { timer, waitLater, settle } = this.#parts;
     const { signal } = request.given;
     this.#current = request;
     const cancel = () => this.#stop.abort(signal.reason);
@@ -264,7 +291,7 @@ class ParkedCall {
     this.#stopWaiting();
     const stop = waitLater(() => {
       this.end("nobody has answered in 10 minutes");
-      this.#parts.forget();
+      settle();
     });
     this.#stopWaiting = () => {
       stop();
@@ -277,14 +304,7 @@ class ParkedCall {
     return { resultType: "input_required", inputRequests, requestState: this.#state };
   }
 
-  /** Forgets the result later. */
-  expire(): void {
-    this.#stopWaiting();
-    this.#stopWaiting = this.#parts.waitLater(this.#parts.forget);
-  }
-
   end(reason: string, name = "AbortError"): void {
-    if (this.isDone) this.#stopWaiting();
     this.#stop.abort(new DOMException(`Cannot continue the call: ${reason}`, name));
   }
 

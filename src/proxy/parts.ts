@@ -7,6 +7,7 @@ import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from ".
 import type { ServerInfo } from "../client/protocol.ts";
 import type { RequestOptions } from "../client/rpc.ts";
 import type { Context } from "../library.ts";
+import type { Account, Holding, Pot } from "../server/capacity/account.ts";
 import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
 import type { ChangingList, Connection } from "./connection.ts";
 import type { Settings } from "./settings.ts";
@@ -21,6 +22,8 @@ export interface UpstreamParts {
   readonly settings: Settings;
   /** Distinguishes the proxy from other proxies that a request passes. */
   readonly id: string;
+  /** Distinguishes the pots of the proxy from those of other proxies of the server. */
+  readonly potName: string;
   readonly server: ServerHandle;
   readonly store: Promise<ServerStores | undefined>;
   /** Subscribes to the resources in the lists of a scope that callers have subscribed to. */
@@ -29,8 +32,11 @@ export interface UpstreamParts {
   updated(uri: string, caller: string | object | undefined): void;
   /** Adds the instructions of a server to those of this server, if the author wants it. */
   learn(facts: ServerInfo): void;
-  /** Makes room for a connection. Throws a `ToolError` if all connections are in use. */
-  reserve(scope: ScopeParts): Promise<void>;
+  /**
+   * Charges a connection to a client. `giveWay` closes the connection if it is idle. Throws a `ToolError` if there is no
+   * room.
+   */
+  reserve(client: Client, giveWay: () => Promise<void> | undefined): Promise<Holding>;
   /** Counts the characters of a list. */
   keep(list: Forgettable, characters: number): void;
   release(list: Forgettable): void;
@@ -47,14 +53,16 @@ export interface Forgettable {
   forget(): void;
 }
 
+/** The client of a caller, which can have several callers, such as sessions. */
+export interface Client {
+  readonly account: Account;
+  readonly connections: Pot;
+}
+
 /** The connection of all callers, or of one caller. */
 export interface ScopeParts {
   /** The caller to whom the scope belongs. `undefined` if it belongs to all callers. */
   readonly caller?: string | object;
-  /** The client to which the scope's connection is charged. */
-  readonly client?: string | object;
-  /** Whether the connection is open. */
-  readonly isOpen: boolean;
   /** Whether the server announces changes of a list. */
   announces(list: ChangingList): boolean;
   /** Whether the known lists contain a resource, or a template of it. */

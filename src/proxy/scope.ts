@@ -6,9 +6,10 @@ import type { Params, Result } from "../core/protocol/jsonrpc.ts";
 import { parseTemplate } from "../core/protocol/uri_template.ts";
 import type { RequestOptions } from "../client/rpc.ts";
 import type { ClientCapabilities, Context } from "../library.ts";
+import type { Holding } from "../server/capacity/account.ts";
 import { type ChangingList, Connection, isConnectionError, OWN_HEADERS } from "./connection.ts";
 import { KeptList } from "./kept_list.ts";
-import { type Kind, KINDS, type RequestFacts, type ScopeParts, type UpstreamParts } from "./parts.ts";
+import { type Client, type Kind, KINDS, type RequestFacts, type ScopeParts, type UpstreamParts } from "./parts.ts";
 import { isLines } from "./settings.ts";
 
 /** Milliseconds without requests after which a connection is closed. */
@@ -24,8 +25,8 @@ type Headers = Readonly<Record<string, string>>;
 export interface ScopeOptions {
   /** The caller to whom the scope belongs. `undefined` if it belongs to all callers. */
   readonly caller?: string | object;
-  /** The client of the caller. */
-  readonly client?: string | object;
+  /** The client of the caller, to which connections are charged. */
+  readonly client?: Client;
   readonly capabilities: ClientCapabilities;
 }
 
@@ -41,12 +42,13 @@ function matchTemplate(template: string, uri: string): boolean {
 export class Scope implements ScopeParts {
   readonly lists: Readonly<Record<Kind, KeptList>>;
   readonly caller?: string | object;
-  readonly client?: string | object;
   readonly capabilities: ClientCapabilities;
+  readonly #client?: Client;
   readonly #upstream: UpstreamParts;
   #opening?: Promise<Connection>;
   /** The connection, if it is open. */
   #open?: Connection;
+  #place?: Holding;
   /** The headers of messages that belong to no request of a caller. */
   #headers: Headers = {};
   // Bound: `MAX_WATCHED`.
@@ -65,14 +67,10 @@ export class Scope implements ScopeParts {
   constructor(upstream: UpstreamParts, { caller, client, capabilities }: ScopeOptions) {
     this.#upstream = upstream;
     this.caller = caller;
-    this.client = client;
+    this.#client = client;
     this.capabilities = capabilities;
     // The cast is safe, because `KINDS` has all kinds.
     this.lists = Object.fromEntries(KINDS.map((kind) => [kind, new KeptList(this, upstream, kind)])) as Scope["lists"];
-  }
-
-  get isOpen(): boolean {
-    return this.#opening !== undefined;
   }
 
   get isIdle(): boolean {
@@ -105,6 +103,7 @@ export class Scope implements ScopeParts {
   }
 
   async connect(ctx: Context | undefined): Promise<Connection> {
+    this.#place?.touch();
     if (this.#open && !this.#open.isStale) return this.#open;
     if (this.#closed.signal.aborted) throw this.#upstream.toDown(undefined);
     const { clock } = this.#upstream.server;
@@ -181,8 +180,10 @@ export class Scope implements ScopeParts {
     const { settings, server } = this.#upstream;
     // The server waits for running calls before it stops its parts.
     const signal = AbortSignal.any([this.#closed.signal, server.signal]);
+    let opened: Connection | undefined;
+    let place: Holding | undefined;
     try {
-      await this.#upstream.reserve(this);
+      place = this.#client && await this.#upstream.reserve(this.#client, () => opened?.giveWay());
       const connection: Connection = await Connection.open({
         settings,
         capabilities: this.capabilities,
@@ -194,6 +195,9 @@ export class Scope implements ScopeParts {
         onLost: () => this.#onLost(connection),
         onWarning: (text) => server.report(new Error(`${settings.name}: ${text}`)),
       });
+      opened = connection;
+      this.#place = place;
+      void connection.closed.then(() => place?.end());
       if (this.#closed.signal.aborted) await connection.close();
       this.#upstream.learn(connection.client.server);
       this.#open = connection;
@@ -203,6 +207,7 @@ export class Scope implements ScopeParts {
       for (const uri of this.#watched) void connection.watch(uri).catch(server.report);
       return connection;
     } catch (error) {
+      place?.end();
       this.#opening = undefined;
       // One report for each outage.
       if (this.#failure === undefined && !isToolError(error) && !signal.aborted) {

@@ -1,22 +1,22 @@
 /**
  * The server behind a proxy, as one server of this library uses it: the scopes of its callers, and their limits.
  */
-import { ToolError } from "../core/protocol/errors.ts";
+import { nameLimits, ToolError, withLimits } from "../core/protocol/errors.ts";
 import type { Context } from "../library.ts";
-import { findClientKey } from "../server/call/client_key.ts";
+import { toCall } from "../server/call/find_call.ts";
+import type { Holding } from "../server/capacity/account.ts";
 import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
 import { ParkedCalls } from "./parked_calls.ts";
 import { findAddedInstructions } from "../server/engine/added_instructions.ts";
+import { toCore } from "../server/handlers/bound_layer.ts";
 import type { ServerInfo } from "../client/protocol.ts";
 import { showInvisible } from "./foreign_text.ts";
-import type { Forgettable, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
+import type { Client, Forgettable, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
 import { Scope } from "./scope.ts";
 import { isClient, isLines, type Settings, toAllowed } from "./settings.ts";
 
-/** Maximum number of connections, in total, per caller, and per client. A client can have many sessions. */
-const MAX_CONNECTIONS = 32;
+/** Maximum number of connections of one caller. */
 const MAX_OF_CALLER = 4;
-const MAX_OF_CLIENT = 16;
 /** Maximum number of callers whose lists are kept. */
 const MAX_CALLERS = 1000;
 /** Maximum number of characters of all kept lists. */
@@ -35,6 +35,9 @@ interface Proxies {
   /** The proxy that serves a name, by kind and name. */
   // Bound: the entries of the lists of all proxies.
   readonly owners: Map<string, Upstream>;
+  /** The proxies by the names of their pots. */
+  // Bound: the handlers of the server.
+  readonly pots: Map<string, Upstream>;
 }
 
 export class Upstream implements UpstreamParts {
@@ -59,6 +62,9 @@ export class Upstream implements UpstreamParts {
   readonly #kept = new Map<Forgettable, number>();
   #characters = 0;
   #warned = false;
+  /** Resolves when the connections that have given way are closed. */
+  #givenWay: Promise<unknown> = Promise.resolve();
+  #potName?: string;
 
   constructor(settings: Settings) {
     this.settings = settings;
@@ -83,6 +89,8 @@ export class Upstream implements UpstreamParts {
     return async () => {
       if (this.#handles.size > 1) return void this.#handles.delete(server);
       this.#proxies.bare.delete(this);
+      if (this.#potName !== undefined) this.#proxies.pots.delete(this.#potName);
+      this.#potName = undefined;
       findAddedInstructions(server).delete(this);
       this.parked.close();
       const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
@@ -100,7 +108,19 @@ export class Upstream implements UpstreamParts {
 
   get #proxies(): Proxies {
     // Bound: the handlers of the server, and the entries of the lists of all proxies.
-    return this.server.slot(PROXIES, () => ({ bare: new Set(), owners: new Map() }));
+    return this.server.slot(PROXIES, () => ({ bare: new Set(), owners: new Map(), pots: new Map() }));
+  }
+
+  /** Names of proxies are not unique. The names of proxies that have ended are used again, because pots are never removed. */
+  get potName(): string {
+    const { pots } = this.#proxies;
+    for (let number = 1; this.#potName === undefined; number++) {
+      const name = `${this.settings.name} ${number}`;
+      if (pots.has(name)) continue;
+      pots.set(name, this);
+      this.#potName = name;
+    }
+    return this.#potName;
   }
 
   /** The store of the tool provider. All lists use this store, because each part of a server has its own keys. */
@@ -153,10 +173,10 @@ export class Upstream implements UpstreamParts {
     if (known) return known;
     if (own.length >= MAX_OF_CALLER) {
       const idle = own.findIndex((scope) => scope.isIdle);
-      if (idle < 0) throw this.#toFull(MAX_OF_CALLER, "of this caller");
+      if (idle < 0) throw this.#toFull(`all ${MAX_OF_CALLER} connections of this caller are in use`);
       void this.#drop(own.splice(idle, 1));
     }
-    const scope = new Scope(this, { caller, client: findClientKey(ctx), capabilities });
+    const scope = new Scope(this, { caller, client: this.#toClient(ctx), capabilities });
     own.push(scope);
     this.#dropOldest();
     return scope;
@@ -176,16 +196,20 @@ export class Upstream implements UpstreamParts {
     findAddedInstructions(server).set(this, `Instructions of ${name}:\n${text}`);
   }
 
-  async reserve(scope: ScopeParts): Promise<void> {
-    const others = [...this.#scopes.values()].flat().filter((each) => each !== scope && each.isOpen);
-    const own = others.filter(({ client }) => client === scope.client);
-    const isOfClient = own.length >= MAX_OF_CLIENT;
-    if (!isOfClient && others.length < MAX_CONNECTIONS) return;
-    const idle = (isOfClient ? own : others).find((each) => each.isIdle);
-    if (idle) return await idle.disconnect();
-    throw isOfClient
-      ? this.#toFull(MAX_OF_CLIENT, "of this client are in use")
-      : this.#toFull(MAX_CONNECTIONS, "are in use");
+  async reserve({ account, connections }: Client, giveWay: () => Promise<void> | undefined): Promise<Holding> {
+    const place = connections.keep(account, 1, () => {
+      const closed = giveWay();
+      // Otherwise a client could open connections faster than they are closed.
+      if (closed) this.#givenWay = Promise.all([this.#givenWay, closed]);
+      return closed !== undefined;
+    });
+    if (!place) {
+      throw connections.hasShare(account)
+        ? this.#toFull(`all ${connections.total} connections are in use or in reserve`, "proxy.connections")
+        : this.#toFull(`all ${connections.share} connections of this client are in use`, "proxy.connectionsPerClient");
+    }
+    await this.#givenWay;
+    return place;
   }
 
   /** Counts a list. Forgets the oldest lists if there are too many characters. */
@@ -238,8 +262,18 @@ export class Upstream implements UpstreamParts {
     return withCause(new ToolError(`Cannot get the result of ${this.settings.name}: ${state}`), cause);
   }
 
-  #toFull(count: number, state: string): ToolError {
-    return new ToolError(`Cannot reach ${this.settings.name}: all ${count} connections ${state}; try again later`);
+  #toFull(state: string, limit?: string): ToolError {
+    const { message } = nameLimits(`Cannot reach ${this.settings.name}: ${state}`, limit, "; try again later");
+    return withLimits(new ToolError(message), limit);
+  }
+
+  #toClient(ctx: Context): Client {
+    const call = toCall(ctx, "call another server");
+    const { account } = call.link;
+    const { connections: total, connectionsPerClient: share } = toCore(call).limits.proxy;
+    const shareName = "proxy.connectionsPerClient";
+    const options = { of: this.potName, total, share, shareName, small: 1, isCache: true };
+    return { account, connections: account.pot({ name: "proxy.connections", ...options }) };
   }
 
   /** Connects once to find out whether the server has sessions, which need a connection for each caller. */

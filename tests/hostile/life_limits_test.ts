@@ -848,6 +848,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   // Tests in tests/search/ check these limits, which no request exceeds: more words are ignored.
   "search.words": undefined,
   "search.bytes": undefined,
+  // Tests in tests/proxy/ test these limits.
+  "proxy.connections": undefined,
+  "proxy.connectionsPerClient": undefined,
+  "proxy.parked": undefined,
+  "proxy.parkedPerClient": undefined,
+  "proxy.bytes": undefined,
   // tests/stores/client_shares_test.ts tests this limit.
   "store.operations": undefined,
   async "calls.pageItems"() {

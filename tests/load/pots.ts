@@ -93,6 +93,21 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     "a quarter of the total",
     "the client with most bytes loses the ranking that it used least recently",
   ),
+  "proxy.connections": row(
+    "connections of callers to one other server",
+    `proxy.connectionsPerClient; ${RESERVE}`,
+    "the client with most connections loses the idle one that it used least recently; words for the model if all are in use",
+  ),
+  "proxy.parked": row(
+    "calls of one server with sessions that wait for the next request of a caller; their parameters in memory.bytes",
+    `proxy.parkedPerClient; ${RESERVE}`,
+    "the other server gets an error instead of the answer",
+  ),
+  "proxy.bytes": row(
+    "bytes of the results of such calls",
+    "a quarter of the total; each byte counts towards memory.bytes too",
+    "the client with most bytes loses its oldest result",
+  ),
   "handler.keepBytes": row(
     "bytes of large results that one tool keeps",
     "what others leave; each byte counts towards memory.bytes too",

@@ -431,6 +431,54 @@ export interface FixedLimits {
      */
     readonly bytes: number;
   };
+  /** Each `proxy()`. */
+  readonly proxy: {
+    /**
+     * Number of connections of callers to the other server, if each caller has a connection of its own. A caller has at
+     * most four of them, for clients with different capabilities.
+     *
+     * Reason: each connection to a command is a process, and each connection to a URL is a session of the other server.
+     *
+     * Exceeded: the client with the most connections loses the idle connection that it used least recently. If all of
+     * them are in use, the result of the call is an error for the model, which says to try again later.
+     */
+    readonly connections: number;
+    /**
+     * Number of connections of callers that belong to one client, which can have many sessions.
+     *
+     * Reason: one client must not be able to use up `proxy.connections`.
+     *
+     * Exceeded: as with `proxy.connections`, with the idle connections of this client.
+     */
+    readonly connectionsPerClient: number;
+    /**
+     * Number of calls of a server with sessions that wait for a caller without a session, which answers with its next
+     * request. The parameters of these calls count towards `memory`.
+     *
+     * Reason: the handler of the other server keeps running until the caller answers, or for ten minutes.
+     *
+     * Exceeded: the other server gets an error instead of the answer, code -32603.
+     */
+    readonly parked: number;
+    /**
+     * Number of the calls in `proxy.parked` that belong to one client.
+     *
+     * Reason: one client must not be able to use up `proxy.parked`.
+     *
+     * Exceeded: the other server gets an error instead of the answer, code -32603.
+     */
+    readonly parkedPerClient: number;
+    /**
+     * Total size of the results of these calls that are kept for ten minutes, in bytes. One client may use a quarter of
+     * the bytes. These bytes also count towards `memory`.
+     *
+     * Reason: the handler of the caller may run again, for another question, and its call must not run twice.
+     *
+     * Exceeded: the client that uses the most bytes loses the result that it got first. If its handler runs again, the
+     * result of the call is an error for the model, which says that the call may have run.
+     */
+    readonly bytes: number;
+  };
 }
 
 export const FIXED_LIMITS: FixedLimits = {
@@ -495,5 +543,12 @@ export const FIXED_LIMITS: FixedLimits = {
   search: {
     words: 12,
     bytes: 512 * 1024,
+  },
+  proxy: {
+    connections: 32,
+    connectionsPerClient: 16,
+    parked: 200,
+    parkedPerClient: 20,
+    bytes: 8 * 1024 * 1024,
   },
 };

@@ -43,6 +43,7 @@ export async function attack(origin: Origin, duration: Duration): Promise<Shares
   });
   for (const each of others) await each.finish();
   for (const { server } of sites) await server.close();
+  for (const { remote } of sites) await remote.close();
   for (const each of others) await each.end();
   return {
     steps: attackers.reduce((sum, { steps }) => sum + steps, 0),

@@ -1,6 +1,6 @@
 // Clients that fill their share of every account, and refill the share when they have lost part of it.
 import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
-import { ask, initialize, toConsent, toEnd, toFollow, toMessage, toTalk } from "./requests.ts";
+import { ask, initialize, toAnswer, toAsk, toEnd, toFollow, toMessage, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
 /** How the attackers identify themselves to the servers. */
@@ -15,7 +15,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
-export const PHASES = 19;
+export const PHASES = 23;
 
 type Step = () => unknown;
 
@@ -75,6 +75,9 @@ export class Attackers {
       async () => void await initialize(this.#site, this.#next()),
       () => this.#consent(),
       () => this.#post(toFollow()),
+      () => this.#post(toAsk("all_ask")),
+      () => this.#post(toAsk("all_ask_late")),
+      () => this.#useConnection(),
       ...hasTenants ? this.#listTenantSteps() : [],
       ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" }), () => this.#guess()] : [],
     ];
@@ -131,7 +134,13 @@ export class Attackers {
 
   async #consent(): Promise<void> {
     const caller = this.#next();
-    await this.#post(toConsent(await ask(this.#site, caller)), caller);
+    await this.#post(toAnswer(await ask(this.#site, caller, "consent")), caller);
+  }
+
+  /** Uses a connection to another server, which belongs to the session. */
+  async #useConnection(): Promise<void> {
+    const caller = this.#next();
+    await this.#post(toTalk(await initialize(this.#site, caller), "own_session"), caller);
   }
 
   /** Guesses a password. Uses only a few addresses, because a client waits only after several guesses. */

@@ -1,6 +1,6 @@
 // Clients that use a server before and during the attack, and check that nothing has changed for them.
 import { toCall, toGet, toListen } from "../../hostile/attack.ts";
-import { ask, initialize, toConsent, toRead, toTalk } from "./requests.ts";
+import { ask, type Asked, initialize, toAnswer, toRead, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
 /**
@@ -20,8 +20,10 @@ interface Held {
   readonly kept: string;
   /** The response that contains the id of a value of a service. */
   readonly value: string;
-  /** The request state of a consent question, which is answered after the attack. */
-  readonly consent: string;
+  /** The id of the connection to another server that belongs to the session. */
+  readonly connection: string;
+  /** The questions of the server and of another server, which are answered after the attack. */
+  readonly asked: readonly Asked[];
 }
 
 /** The other clients of one server. */
@@ -36,7 +38,7 @@ export class Others {
   readonly #bob: Caller;
   readonly #cyd: Caller;
   readonly #dan: Caller;
-  #held: Held = { session: "", event: "", kept: "", value: "", consent: "" };
+  #held: Held = { session: "", event: "", kept: "", value: "", connection: "", asked: [] };
   #notifications = 0;
   #isSubscribed = true;
   #listening?: Promise<void>;
@@ -48,7 +50,7 @@ export class Others {
     );
   }
 
-  /** Opens a subscription and a session with events, stores a large result, and asks for consent. */
+  /** Opens a subscription, a session with events and a connection, stores a large result, and lets tools ask. */
   async start(): Promise<void> {
     const subscription = await send(this.#site, this.#ada, toListen({ resourceSubscriptions: ["test://a"] }));
     this.#listening = this.#listen(subscription.body);
@@ -57,12 +59,14 @@ export class Others {
     const [event = ""] = /(?<=^id: ).+$/m.exec(said) ?? [];
     const [kept = ""] = /result:\/\/keep\/[^"\\ :]+/.exec(await this.#read(this.#cyd, toCall("keep"))) ?? [];
     const value = await this.#readValue();
-    this.#held = { session, event, kept, value, consent: await ask(this.#site, this.#cyd) };
+    const connection = await this.#readConnection(session);
+    const asked = [await ask(this.#site, this.#cyd, "consent"), await ask(this.#site, this.#cyd, "all_ask")];
+    this.#held = { session, event, kept, value, connection, asked };
   }
 
   /** Checks that the clients still have everything that `start` opened and stored. */
   async check(): Promise<void> {
-    const { session, event, kept, value } = this.#held;
+    const { session, event, kept, value, connection } = this.#held;
     this.checks++;
     for (const caller of [this.#ada, this.#dan]) await this.#checkCall(caller);
     await this.#expect("the call of a handler that few may run", this.#read(this.#dan, toCall("narrow")), /"narrow"/);
@@ -71,12 +75,16 @@ export class Others {
     await this.#expect("the replay", this.#readUntil(this.#bob, toGet(session, event), "said"), /said/);
     await this.#expect("the kept result", this.#read(this.#cyd, toRead(kept)), /xxxx/);
     await this.#expect("the value of a service", this.#readValue(), new RegExp(value));
+    await this.#expect("the connection to another server", this.#readConnection(session), new RegExp(connection));
+    await this.#expect("the question of another server", this.#answer(this.#dan), /"accept"/);
     await this.#expect("the subscription", this.#untilNotified(), /notified/);
   }
 
-  /** Answers the consent question. Must be called after the last check. */
+  /** Answers the questions. Must be called after the last check. */
   async finish(): Promise<void> {
-    await this.#expect("the consent", this.#read(this.#cyd, toConsent(this.#held.consent)), /"accept"/);
+    for (const asked of this.#held.asked) {
+      await this.#expect(`the question of ${asked.name}`, this.#read(this.#cyd, toAnswer(asked)), /"accept"/);
+    }
   }
 
   /** Waits until the server has ended the subscription. */
@@ -106,6 +114,17 @@ export class Others {
   async #readValue(): Promise<string> {
     const text = await this.#read(this.#cyd, toCall("valued", { key: "cyd" }));
     return /[\da-f]{8}-[-\da-f]{27}/.exec(text)?.[0] ?? text;
+  }
+
+  /** Returns the id of the connection to another server that belongs to the session. */
+  async #readConnection(session: string): Promise<string> {
+    const text = await this.#read(this.#bob, toTalk(session, "own_session"));
+    return /"text":"([-\w]{99,})"/.exec(text)?.[1] ?? text;
+  }
+
+  /** Answers a new question of another server. */
+  async #answer(caller: Caller): Promise<string> {
+    return await this.#read(caller, toAnswer(await ask(this.#site, caller, "all_ask")));
   }
 
   async #readUntil(caller: Caller, request: Request, end: string): Promise<string> {

@@ -39,20 +39,28 @@ export function toRead(uri: string): Request {
   return toRequest("resources/read", { uri });
 }
 
-/**
- * Asks for consent with `singleUse`. Returns the request state, or an empty string if the server refused the request.
- */
-export async function ask(site: Site, caller: Caller): Promise<string> {
-  const response = await send(
-    site,
-    caller,
-    toRequest("tools/call", { name: "consent", arguments: {}, _meta: CAN_ASK }),
-  );
-  return /"requestState":"([^"]+)"/.exec(await response.text())?.[1] ?? "";
+/** A question of a tool. */
+export interface Asked {
+  readonly name: string;
+  readonly key: string;
+  readonly requestState: string;
+}
+
+/** Creates a call of a tool that asks. */
+export function toAsk(name: string): Request {
+  return toRequest("tools/call", { name, arguments: {}, _meta: CAN_ASK });
+}
+
+/** Calls a tool that asks. Returns empty texts if the server refused the request. */
+export async function ask(site: Site, caller: Caller, name: string): Promise<Asked> {
+  const text = await (await send(site, caller, toAsk(name))).text();
+  const [, requestState = ""] = /"requestState":"([^"]+)"/.exec(text) ?? [];
+  const [, key = ""] = /"inputRequests":\{"([^"]+)"/.exec(text) ?? [];
+  return { name, key, requestState };
 }
 
 /** Creates a request that answers the question of {@linkcode ask}. */
-export function toConsent(requestState: string): Request {
-  const inputResponses = { sure: { action: "accept", content: { ok: true } } };
-  return toRequest("tools/call", { name: "consent", arguments: {}, requestState, inputResponses, _meta: CAN_ASK });
+export function toAnswer({ name, key, requestState }: Asked): Request {
+  const inputResponses = { [key]: { action: "accept", content: { ok: true } } };
+  return toRequest("tools/call", { name, arguments: {}, requestState, inputResponses, _meta: CAN_ASK });
 }

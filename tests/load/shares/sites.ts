@@ -6,6 +6,7 @@ import { INTERNALS } from "../../../src/core/internals.ts";
 import type { LimitOptions } from "../../../src/server/capacity/limits.ts";
 import { cache, idempotent, quota } from "../../../src/layers/layers.ts";
 import { toolSearch } from "../../../src/ready/search/search.ts";
+import { proxy } from "../../../src/proxy/proxy.ts";
 import type { KeptBytes } from "../../../src/extensions/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -23,6 +24,8 @@ export interface Caller {
 /** A server with its accounts. */
 export interface Site {
   readonly server: Pick<Server, "fetch" | "close" | "resourceUpdated" | typeof INTERNALS>;
+  /** The server behind its proxies. */
+  readonly remote: Pick<Server, "close">;
   /** Returns the path that a client uses. */
   toPath(client: string): string;
   /** Whether callers need a token. */
@@ -47,25 +50,29 @@ const LIMITS: LimitOptions = testLimits({
   idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
   store: { operations: 96 },
+  proxy: { connections: 128, connectionsPerClient: 16, parked: 128, parkedPerClient: 16, bytes: 1_000_000 },
 });
 
 /** Starts a server without authentication, with all state in memory. */
 export function startOpen(): Site {
-  return { server: createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers() }), toPath: () => "/mcp" };
+  const remote = startRemote();
+  const server = createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers(remote) });
+  return { server, remote, toPath: () => "/mcp" };
 }
 
 /** Starts a server with a path per tenant. Its checks and handlers can be slow, and its state is in a slow store. */
 export function startTenants(): Site {
+  const remote = startRemote();
   const server = createServer({
     ...toOptions(),
     limits: { ...LIMITS, perTenant: { running: 24 } },
     path: "/:tenant/mcp",
     pathSchema: z.object({ tenant: z.string().refine((name) => name.startsWith("check") ? slowly(true) : true) }),
-    handlers: ({ tenant }) => tenant.startsWith("make") ? slowly(listHandlers()) : listHandlers(),
+    handlers: ({ tenant }) => tenant.startsWith("make") ? slowly(listHandlers(remote)) : listHandlers(remote),
     store: makeSlowStore(),
     secret: "a secret of at least thirty-two characters",
   });
-  return { server, toPath: (client) => `/${client}/mcp`, hasTenants: true };
+  return { server, remote, toPath: (client) => `/${client}/mcp`, hasTenants: true };
 }
 
 /** Starts a server that verifies some tokens synchronously, and all other tokens asynchronously. It knows no passwords. */
@@ -76,8 +83,9 @@ export function startProtected(): Site {
     return slowly(kind === "slow" ? { id } : undefined);
   }, { form: "bearer" });
   const auth = [tokens, basicAuth({ users: () => undefined })];
-  const server = createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers(), auth });
-  return { server, toPath: () => "/mcp", hasTokens: true };
+  const remote = startRemote();
+  const server = createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers(remote), auth });
+  return { server, remote, toPath: () => "/mcp", hasTokens: true };
 }
 
 /** Sends a request as the given caller. */
@@ -91,7 +99,38 @@ function toOptions() {
   return { name: "shares", version: "1.0.0", limits: LIMITS, observer: { fault() {} } };
 }
 
-function listHandlers() {
+/** Starts a server with sessions, which has room for everything that the proxies of a server pass on. */
+function startRemote(): Server {
+  const form = { message: "?", schema: sure } as const;
+  const tools = [
+    tool({ name: "ask", input: any, run: async (_, { elicit }) => (await elicit("sure", form)).action }),
+    tool({
+      name: "ask_late",
+      input: any,
+      // Does not wait for the answer, so that the result waits for the client.
+      run(_, ctx) {
+        ctx.elicit("sure", form).catch(() => {});
+        return slowly("x".repeat(20_000));
+      },
+    }),
+    // The session is the connection.
+    tool({ name: "session", input: any, run: (_, { http }) => slowly(http?.headers.get("mcp-session-id")) }),
+  ];
+  return createServer({
+    ...toOptions(),
+    revisions: ["2025-11-25"],
+    limits: testLimits({
+      memory: { bytes: Infinity, bytesPerClient: Infinity },
+      connections: { streams: Infinity, streamsPerClient: Infinity, sessions: Infinity },
+      calls: { running: Infinity, runningPerClient: Infinity, closeMs: 10 },
+      sessions: { openPerClient: Infinity },
+    }),
+    handlers: tools,
+  });
+}
+
+function listHandlers(remote: Server) {
+  const fetch = (request: Request) => remote.fetch(request);
   const late = extension({ id: "test.example/late" });
   const answersFirst = late.layer({
     around(call, next) {
@@ -169,6 +208,8 @@ function listHandlers() {
     }),
     resource({ uri: "test://a", name: "a", read: () => "" }),
     toolSearch({ when: () => false }),
+    proxy("http://localhost/mcp", { prefix: "all_", fetch }),
+    proxy("http://localhost/mcp", { prefix: "own_", fetch, headers: () => ({}) }),
   ];
 }
 

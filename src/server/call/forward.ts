@@ -106,7 +106,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
     const work = () => sendOnce(call, () => send(retry, request));
     // The next run does not repeat this work if the result contains questions.
     const result = await (reruns ? reruns.once(call, work) : work());
-      // The cast is safe, because only an R lacks this `resultType`: every `Blocked` has it.
+    // The cast is safe, because only an R lacks this `resultType`: every `Blocked` has it.
     const { resultType, inputRequests, requestState, [BLOCKED]: isBlocked } = Object(result) as Partial<Blocked>;
     if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;

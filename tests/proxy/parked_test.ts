@@ -124,7 +124,8 @@ behaviour("a parked call ends with its server, and with the cancellation of its 
   const first = await callRound(ada, "slow");
   const stop = new AbortController();
   const { signal } = stop;
-  const call = ada.request("tools/call", { name: "slow", ...answer(first, "Ada") }, { rounds: false, signal });
+  const again = { name: "slow", arguments: {}, ...answer(first, "Ada") };
+  const call = ada.request("tools/call", again, { rounds: false, signal });
   await until(() => seats, "the handler continues");
   stop.abort();
   await assertRejects(() => call);

@@ -75,8 +75,9 @@ export class Attackers {
       async () => void await initialize(this.#site, this.#next()),
       () => this.#consent(),
       () => this.#post(toFollow()),
-      () => this.#post(toAsk("all_ask")),
+      // Comes first, because a result is kept only if its call could wait.
       () => this.#post(toAsk("all_ask_late")),
+      () => this.#post(toAsk("all_ask")),
       () => this.#useConnection(),
       ...hasTenants ? this.#listTenantSteps() : [],
       ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" }), () => this.#guess()] : [],

@@ -76,12 +76,15 @@ export class Others {
     await this.#expect("the kept result", this.#read(this.#cyd, toRead(kept)), /xxxx/);
     await this.#expect("the value of a service", this.#readValue(), new RegExp(value));
     await this.#expect("the connection to another server", this.#readConnection(session), new RegExp(connection));
-    await this.#expect("the question of another server", this.#answer(this.#dan), /"accept"/);
     await this.#expect("the subscription", this.#untilNotified(), /notified/);
   }
 
-  /** Answers the questions. Must be called after the last check. */
+  /**
+   * Answers the questions, and a new one. Must be called after the last check, because the attack delays the encryption
+   * of each question. The questions of the attackers still wait.
+   */
   async finish(): Promise<void> {
+    await this.#expect("a new question of another server", this.#answer(this.#dan), /"accept"/);
     for (const asked of this.#held.asked) {
       await this.#expect(`the question of ${asked.name}`, this.#read(this.#cyd, toAnswer(asked)), /"accept"/);
     }

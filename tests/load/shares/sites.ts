@@ -122,7 +122,7 @@ function startRemote(): Server {
     limits: testLimits({
       memory: { bytes: Infinity, bytesPerClient: Infinity },
       connections: { streams: Infinity, streamsPerClient: Infinity, sessions: Infinity },
-      calls: { running: Infinity, runningPerClient: Infinity, closeMs: 10 },
+      calls: { running: Infinity, runningPerClient: Infinity, closeMs: 10, answerMs: 3_600_000 },
       sessions: { openPerClient: Infinity },
     }),
     handlers: tools,

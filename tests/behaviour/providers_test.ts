@@ -16,7 +16,7 @@ import {
 } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, raise, textOf } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, gate, raise, started, textOf, turn } from "../support/behaviour.ts";
 import { hasInstances } from "../support/instances.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -52,6 +52,18 @@ behaviour("a tool that a provider finds for one caller is an unknown tool for an
   }
   for (const refusal of refusals) assertEquals(refusal, refusals[0]);
   assertEquals(refusals[0][1], "Unknown tool: it");
+});
+
+behaviour("a call of an own tool waits for a slot, also beside a provider", async (connect) => {
+  const { pass, open } = gate();
+  const wait = tool({ name: "wait", run: () => pass.then(() => "waited") });
+  const limits = { calls: { running: 1, runningPerClient: 1 } };
+  const { client } = await connect({ handlers: [wait, say("quick"), provide("p", ["found"])], limits });
+  const first = started(client.callTool("wait"));
+  const second = started(client.callTool("quick"));
+  await turn(10);
+  open();
+  assertEquals([textOf(await first), textOf(await second)], ["waited", "quick"]);
 });
 
 behaviour("a prototype's name can be the name of a found tool", async (connect) => {

@@ -569,9 +569,14 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
   const { capabilities, methods } = feature.compile(own, core, all);
   const ofOwn = methods[method];
   const compiled = new WeakMap<Handler, Compiled["methods"][string]>();
-  const find = async (call: Call): Promise<Runner> => {
+  // Synchronous for the server's own handlers, because a call is refused instead of waiting for a slot if its lookup is
+  // asynchronous.
+  const find = (call: Call): Runner | Promise<Runner> => {
     const { name } = call.params;
-    const found = typeof name === "string" && !names.has(name) ? await findIn(providers, name, call) : undefined;
+    return typeof name !== "string" || names.has(name) ? ofOwn.find(call) : findProvided(name, call);
+  };
+  const findProvided = async (name: string, call: Call): Promise<Runner> => {
+    const found = await findIn(providers, name, call);
     // An unknown name gets the same error as without providers.
     if (!found) return await ofOwn.find(call);
     let ofFound = compiled.get(found);

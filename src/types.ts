@@ -42,6 +42,7 @@ export type {
   ListName,
   LogMethod,
   LogOptions,
+  OnceOptions,
   ReadPathParams,
   ReadSession,
 } from "./server/call/context.ts";

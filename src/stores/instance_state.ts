@@ -6,7 +6,7 @@ import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { sha256 } from "../core/kit/sha256.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import type { Account } from "../server/capacity/account.ts";
-import { type Charge, keep } from "../server/capacity/charges.ts";
+import { type Charge, type ChargeOptions, keep } from "../server/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../server/visibility/changes.ts";
 import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
 import { findStored, type MarkPlace, markStored, readSince } from "../server/engine/marking.ts";
@@ -315,18 +315,18 @@ export class InstanceState implements SharedState, Sealing {
    * value is replaced. Returns `undefined` if the client's limit would be exceeded.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): Charge | undefined {
-    return this.#keep(account, toSealedBytes(value), ttlMs);
+    return this.keep(account, toSealedBytes(value), { ttlMs });
   }
 
   /** Creates the charge for a log that only this process writes for a client. */
   chargeLog(account: Account, { ttlMs, max }: Pick<LogChargeParts, "ttlMs" | "max">): LogCharge {
-    return new LogCharge({ clock: this.clock, ttlMs, max, keep: (bytes) => this.#keep(account, bytes, ttlMs) });
+    return new LogCharge({ clock: this.clock, ttlMs, max, keep: (bytes) => this.keep(account, bytes, { ttlMs }) });
   }
 
-  #keep(account: Account, bytes: number, ttlMs: number): Charge | undefined {
+  keep(account: Account, bytes: number, options: ChargeOptions): Charge | undefined {
     const { bytes: share } = this.limits.replay;
     const pot = account.pot({ name: "store.bytes", total: 4 * share, share, limitName: "replay.bytes", small: SMALL });
-    return keep(this.#host, account, [[pot, bytes]], { ttlMs });
+    return keep(this.#host, account, [[pot, bytes]], options);
   }
 
   async close(): Promise<void> {

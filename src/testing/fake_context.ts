@@ -17,7 +17,14 @@ import { OnceValues } from "../server/call/once.ts";
 import type { Question } from "../server/call/question.ts";
 import type { RerunWatch } from "../server/call/rerun_watch.ts";
 import { checkUri } from "../server/visibility/changes.ts";
-import type { ClientInfo, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
+import type {
+  ClientInfo,
+  Context,
+  ListChangedOptions,
+  ListName,
+  OnceOptions,
+  Principal,
+} from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { readPrincipal } from "../server/call/principal.ts";
 import { isGranted } from "../server/call/scopes.ts";
@@ -141,14 +148,17 @@ export class Rounds {
   /** The requests of `ctx.forward` that have not ended, by key. */
   readonly forwarded: ForwardedRounds = new Map();
 
-  readonly #made = new OnceValues({ limits: readLimits().calls });
+  readonly #made = new OnceValues({
+    limits: readLimits().calls,
+    reserve: () => ({ resize() {}, end() {} }),
+  });
 
   /** Called at the beginning of each run. */
   begin(_call: Call): void {}
 
   /** Returns the value that an earlier run has created under this key, or creates the value. */
-  once(key: string, make: () => unknown): Promise<unknown> {
-    return this.#made.get(key, make);
+  once(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#made.get(key, make, options);
   }
 
   /** Throws if the run must end with this question, because the question is answered in the next run. */
@@ -225,8 +235,8 @@ class FakeCall extends Call {
     );
   }
 
-  makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return this.#parts.rounds.once(key, make);
+  makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#parts.rounds.once(key, make, options);
   }
 
   override get forwarded(): ForwardedRounds {

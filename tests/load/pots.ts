@@ -24,7 +24,7 @@ function row(counts: string, share: string, full: string, payer = CLIENT): PotRo
 
 export const POTS: { readonly [name in PotName]: PotRow } = {
   "memory.bytes": row(
-    "bytes of parameters, bodies, unread responses, sessions, subscriptions and kept results",
+    "bytes of parameters, bodies, unread responses, sessions, subscriptions, kept results and large values of ctx.once",
     `memory.bytesPerClient; ${RESERVE}`,
     "the call, the body or the session is refused with 503; a stream whose reader is too slow is closed",
   ),
@@ -150,9 +150,9 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     "the client's oldest ended session is forgotten: whoever has its id can continue the session, as a new one",
   ),
   "store.bytes": row(
-    "bytes of events, states of sessions and passed-on messages that are in the store and have not expired",
+    "bytes of events, states of sessions, passed-on messages and large values of ctx.once that are in the store",
     `replay.bytes, of four times as much; ${RESERVE}`,
-    "events are not stored; a change of a session's state and a message that is passed on get 429",
+    "events are not stored; a change of a session's state and a message that is passed on get 429; ctx.once rejects",
     "the client of the session",
   ),
   "store.operations": row(

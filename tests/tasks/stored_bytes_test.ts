@@ -274,6 +274,20 @@ Deno.test("a client whose tasks record large values and end can start further ta
   }
 });
 
+Deno.test("a task without room for a value with maxBytes fails before the value is made", async () => {
+  const made: number[] = [];
+  const run: Run = async ({ count }, ctx) => {
+    await ctx.progress(1, { message: "begun" });
+    await ctx.once("page", () => void made.push(count), { maxBytes: count });
+  };
+  const { server } = serve(run, { limits: LIMITS }, memoryStore());
+  await using ada = await join(server, "ada");
+  await reach(ada, await start(ada, { count: 500_000 }), "completed");
+  const { error } = await reach(ada, await start(ada, { count: 5_000_000 }), "failed");
+  assertEquals(Object(error).code, -31503);
+  assertEquals(made, [500_000]);
+});
+
 Deno.test("a client learns that the store is full, and not that its task is too large", async () => {
   const { server } = serve((_input, { signal }) => untilAborted(signal), {}, memoryStore({ bytes: 300_000 }));
   await using ada = await join(server, "ada");

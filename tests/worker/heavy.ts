@@ -73,6 +73,7 @@ export default exposeWorker(
       }, 20);
       return "left";
     }
+    if (job === "once too large") return await ctx.once("k", () => "x".repeat(100), { maxBytes: 100 });
     if (job === "fail once") return await ctx.once("k", () => Promise.reject(new ToolError("could not make it")));
     if (job === "tool error") throw new ToolError("try tuesday");
     if (job === "mcp error") throw new McpError(7, "seven", { at: 7 });

@@ -102,6 +102,7 @@ behaviour("errors in a thread are treated like errors in a handler", async (join
   for (
     const [job, message] of [
       ["bug", "out of range"],
+      ["once too large", sentence('ctx.once("k")', "maxBytes")],
       ["function", sentence("ERROR")],
       ["uncaught", sentence("nobody caught this")],
       ["late", sentence("too late")],

@@ -3,6 +3,7 @@
  */
 import { McpError, type Params, type Result } from "../../library.ts";
 import type { Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
+import type { OnceOptions } from "../../server/call/context.ts";
 import type { Reads } from "../../server/call/handler_call.ts";
 import { toBytes, toRecordBytes } from "./bytes.ts";
 import {
@@ -132,7 +133,7 @@ export class RunningTask {
       }));
       return answer;
     },
-    once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
+    once: async (key, make, direct, options) => JSON.parse(await this.#once(key, make, direct, options)),
   };
 
   /** Turns the call into a task, and writes the task's record. Rejects if the record cannot be written. */
@@ -370,10 +371,15 @@ export class RunningTask {
     }
   }
 
-  async #once(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+  async #once(
+    key: string,
+    make: () => unknown,
+    direct: () => Promise<unknown>,
+    options?: OnceOptions,
+  ): Promise<string> {
     const known = this.#values.get(key);
     if (known !== undefined) return known;
-    const making = this.#making.get(key) ?? this.#make(key, make, direct);
+    const making = this.#making.get(key) ?? this.#make(key, make, direct, options);
     this.#making.set(key, making);
     try {
       return await making;
@@ -382,7 +388,12 @@ export class RunningTask {
     }
   }
 
-  async #make(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+  async #make(
+    key: string,
+    make: () => unknown,
+    direct: () => Promise<unknown>,
+    options?: OnceOptions,
+  ): Promise<string> {
     if (this.#values.size + this.#making.size >= MAX_VALUES) {
       throw new RangeError(
         `Cannot store the value of ctx.once(${
@@ -397,7 +408,7 @@ export class RunningTask {
       await this.#confirm();
       await this.#check();
     }
-    const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
+    const json = this.isTask ? await this.#makeWithin(key, make, options) : JSON.stringify(await direct());
     if (this.isTask) {
       // Do not store a value after the end of the task, because nobody would read the value.
       if (isEnded(this.record)) throw new Error(OVER);
@@ -415,6 +426,22 @@ export class RunningTask {
     this.#values.set(key, json);
     this.#making.delete(key);
     return json;
+  }
+
+  /** Reserves `maxBytes` while `make` runs, because its work is lost if there is no room for the value. */
+  async #makeWithin(key: string, make: () => unknown, { maxBytes }: OnceOptions = {}): Promise<string> {
+    const run = async () => JSON.stringify(await make()) ?? "null";
+    if (maxBytes === undefined) return await run();
+    // The client is charged when the task has begun.
+    await this.#writing;
+    // Escaping quotes doubles the bytes at most.
+    const room = toValueBytes(key, "") + 4 * maxBytes;
+    if (!this.#bytes.reserve({ values: this.#bytes.values + room })) throw toFull();
+    try {
+      return await run();
+    } finally {
+      this.#bytes.reserve({ values: this.#bytes.values - room });
+    }
   }
 
   async #writeProgress(statusMessage: string): Promise<boolean> {

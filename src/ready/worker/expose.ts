@@ -5,7 +5,7 @@ import { toState } from "../../core/kit/error_state.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { LOG_LEVELS } from "../../core/protocol/types.ts";
 import { CancelError, fromReasonNumber } from "../../server/call/cancel_error.ts";
-import type { Context, ElicitOptions, Principal } from "../../server/call/context.ts";
+import type { Context, ElicitOptions, OnceOptions, Principal } from "../../server/call/context.ts";
 import { checkOptions } from "../../core/known_options.ts";
 import { createLog } from "../../server/call/log.ts";
 import { ELICIT } from "../../server/call/question_kinds.ts";
@@ -191,7 +191,7 @@ class ExposedCall {
       elicitUrl: (key, options) => this.#ask("elicitUrl", [key, options]),
       sample: (key, request) => this.#ask("sample", [key, request]),
       roots: () => this.#ask("roots", []),
-      once: (key, make) => this.#once(key, make),
+      once: (key, make, options) => this.#once(key, make, options),
     } as WorkerContext; // The cast is safe, because the server responds with return values of the methods of `Context`.
   }
 
@@ -210,9 +210,9 @@ class ExposedCall {
     throw new TypeError(`Cannot use the answer to ${JSON.stringify(key)}: ${checked.problem}`);
   }
 
-  async #once(key: string, make: () => unknown): Promise<unknown> {
+  async #once(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
     // The cast is safe, because the server responds to `once` with these fields.
-    const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
+    const { isKnown, value } = await this.#ask("once", [key, options]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {
       return await this.#ask("keep", [key, await make()]);

@@ -2,7 +2,7 @@
  * A pool of worker threads that run the same handler.
  */
 import { isCancelError, toReasonNumber } from "../../server/call/cancel_error.ts";
-import type { Context, Principal } from "../../server/call/context.ts";
+import type { Context, OnceOptions, Principal } from "../../server/call/context.ts";
 import type { CancelReason } from "../../server/call/observer.ts";
 import { type ClientKey, findSharingKey } from "../../server/call/client_key.ts";
 import { findCall } from "../../server/call/find_call.ts";
@@ -437,7 +437,7 @@ class Job {
 
   #apply(name: string, args: readonly unknown[]): unknown {
     const ctx = this.#ctx;
-    if (name === "once") return this.#askOnce(args[0]);
+    if (name === "once") return this.#askOnce(args[0], args[1]);
     if (name === "keep") {
       this.#made.get(args[0])?.resolve(args[1]);
       return this.#kept.get(args[0]);
@@ -452,14 +452,14 @@ class Job {
   }
 
   // Resolves with the stored value of `once`, or with a request to the thread to create the value.
-  #askOnce(key: unknown): Promise<unknown> {
+  #askOnce(key: unknown, options: unknown): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const kept = this.#ctx.once(String(key), () => {
       const made = Promise.withResolvers<unknown>();
       this.#made.set(key, made);
       resolve({ isKnown: false });
       return made.promise;
-    });
+    }, options as OnceOptions | undefined); // The cast is safe, because `once` checks its options.
     this.#kept.set(key, kept);
     kept.then((value) => resolve({ isKnown: true, value }), reject);
     return promise;

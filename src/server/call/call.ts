@@ -9,7 +9,16 @@ import type { Meta } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { toCaller } from "./caller.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientInfo, Context, Log, Principal, ReadPathParams, ReadSession, RunningServer } from "./context.ts";
+import type {
+  ClientInfo,
+  Context,
+  Log,
+  OnceOptions,
+  Principal,
+  ReadPathParams,
+  ReadSession,
+  RunningServer,
+} from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
@@ -26,6 +35,7 @@ import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.t
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import type { WatchedRun } from "./run_watch.ts";
 import { AskedQuestions } from "./asked_questions.ts";
+import { checkOnce } from "./once.ts";
 import { HAS_SCOPES } from "../../core/internals.ts";
 import { toNative } from "../../core/light_request.ts";
 import type { Service, ServiceEnd } from "./service.ts";
@@ -238,7 +248,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Sends a question to the client. Resolves to the client's answer. */
   abstract askClient(key: string, question: Question): Promise<unknown>;
 
-  abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
+  abstract makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown>;
 
   /**
    * The requests of `ctx.forward` that have not ended. `undefined` if the handler does not run again after a question.
@@ -391,9 +401,12 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   get once(): Context["once"] {
     // The cast is safe, because the value is the return value of `make`, converted to JSON and back.
-    return <T>(key: string, make: () => T | Promise<T>) => {
+    return <T>(key: string, make: () => T | Promise<T>, options?: OnceOptions) => {
       const { reruns } = this.host;
-      const run = () => this.makeOnce(toOwnKey(key), make) as Promise<T>; // See the comment on the cast above.
+      const run = async () => {
+        checkOnce(key, options);
+        return await this.makeOnce(toOwnKey(key), make, options) as T; // See the comment on the cast above.
+      };
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }

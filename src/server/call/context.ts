@@ -81,6 +81,18 @@ export interface ElicitUrlOptions {
   readonly singleUse?: boolean;
 }
 
+/** Options of `ctx.once`. */
+export interface OnceOptions {
+  /**
+   * Maximum size of the value's JSON in UTF-8, in bytes. The server reserves this room before `make` runs. By default,
+   * all values of a call together can have 32,768 bytes.
+   *
+   * A client without a session receives up to 32,768 bytes in its `requestState`. A larger value is in the server's store
+   * until the call ends, so `ctx.once` rejects if the server has no store. In a session, the value is in memory.
+   */
+  readonly maxBytes?: number;
+}
+
 /** The user's answer to an elicitation with a form. */
 export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
@@ -445,11 +457,14 @@ export interface Context<S = NoServices> {
    * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs
    * more than once. Between two runs of the handler, the client stores the sealed value.
    *
-   * In every revision, all values in a call may together have at most 32,768 bytes of JSON.
+   * In every revision, all values in a call may together have at most 32,768 bytes of JSON. For a larger value, set
+   * `maxBytes`. The server then reserves room before `make` runs.
    *
-   * @throws {RangeError} if the values exceed this limit.
+   * @throws {RangeError} if the values exceed this limit; with `maxBytes`, before `make` runs, if the value could not be
+   * stored, or afterwards, if the value is larger.
+   * @throws {McpError} with code -31503 before `make` runs, if the client uses too much memory or too much of the store.
    */
-  once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
+  once<T>(key: string, make: () => T | Promise<T>, options?: OnceOptions): Promise<T>;
   /**
    * Returns the value of a service that the handler does not declare. Use this method if the input determines which
    * service the handler needs. Rejects for a service with lifetime `call` if the handler declares no services.

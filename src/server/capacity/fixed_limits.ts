@@ -92,7 +92,7 @@ export interface FixedLimits {
     readonly answersChecked: number;
     /**
      * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
-     * JSON of all `ctx.once` values of one call may have half of this size.
+     * JSON of all `ctx.once` values of one call may have half of this size, except the values with `maxBytes`.
      *
      * Reason: the client must store the state, and send the state with every answer.
      *
@@ -234,13 +234,15 @@ export interface FixedLimits {
     /**
      * Total size of the events that the server stores for all sessions, in bytes, with two bytes per character. One
      * client may use all free bytes. These bytes do not count towards `memory`. With a store, an instance stores at
-     * most four times as many bytes, and one client may use a quarter of these bytes.
+     * most four times as many bytes, and one client may use a quarter of these bytes. Values of `ctx.once` with
+     * `maxBytes` in the store count towards these bytes.
      *
      * Reason: clients never request most of the events, so the events must not compete with calls for memory.
      *
      * Exceeded: the server drops the oldest events of the largest session of the client that uses the most bytes. A
      * client that resumes from a dropped event gets HTTP 400, code -32600. With a store, new events are not stored, and
-     * requests that change a session get HTTP 429, code -31503.
+     * requests that change a session get HTTP 429, code -31503. `ctx.once` rejects with code -31503 before the value is
+     * made.
      */
     readonly bytes: number;
     /**

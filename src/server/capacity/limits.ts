@@ -192,13 +192,13 @@ export interface Limits {
     readonly bytes: number;
     /**
      * Bytes of memory that the server uses for one client: parameters of running and waiting calls, slow or large
-     * bodies, unread responses and events, sessions, watched URIs, and (without a store) stored results for idempotency
-     * keys.
+     * bodies, unread responses and events, sessions, watched URIs, values of `ctx.once` with `maxBytes`, and (without a
+     * store) stored results for idempotency keys.
      *
      * Together: all clients share `memory.bytes`.
      *
      * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
-     * 503. A large result gets HTTP 503, code -32603. If the client does not read from a stream, a socket or stdio, the
+     * 503. A large result gets HTTP 503, code -32603. `ctx.once` with `maxBytes` rejects with code -31503. If the client does not read from a stream, a socket or stdio, the
      * server closes the connection. The server also cancels the connection's calls, unless the client can resume
      * the stream.
      */

@@ -5,7 +5,7 @@
  */
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { LogLevel } from "../../core/protocol/types.ts";
-import type { Context, ProgressOptions } from "../call/context.ts";
+import type { Context, OnceOptions, ProgressOptions } from "../call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Lives, Published } from "../call/lives.ts";
 import { withAlso } from "../visibility/registry.ts";
@@ -220,8 +220,16 @@ export interface Redirect {
    * gets the same answer, and this function is not called again.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
-  /** Computes a JSON value once per key, for `ctx.once`. By default, in memory until the handler ends. */
-  readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
+  /**
+   * Computes a JSON value once per key, for `ctx.once`. By default, in memory until the handler ends. `options` are those
+   * of `ctx.once`.
+   */
+  readonly once?: (
+    key: string,
+    make: () => unknown,
+    direct: () => Promise<unknown>,
+    options?: OnceOptions,
+  ) => Promise<unknown>;
 }
 
 /** An elicitation, sampling or roots request to the client. */

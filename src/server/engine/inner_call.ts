@@ -7,6 +7,7 @@ import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from 
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import { Call, type CallHome, type Deferred, deriveHome, isProgressToken } from "../call/call.ts";
+import type { OnceOptions } from "../call/context.ts";
 import { runLimited } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, openInner } from "../call/inner_calls.ts";
@@ -206,11 +207,11 @@ class InnerCall extends Call {
     return await this.#outer.askClient(outerKey, question);
   }
 
-  async makeOnce(key: string, make: () => unknown): Promise<unknown> {
+  async makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
     const outerKey = await this.#toOuterKey(key);
     // The result of the outer handler depends on the value too.
     noteQuestion(this.#outer, `once ${outerKey}`, { method: "once", params: {} });
-    return await this.#outer.makeOnce(outerKey, make);
+    return await this.#outer.makeOnce(outerKey, make, options);
   }
 
   /**

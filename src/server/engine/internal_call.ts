@@ -7,11 +7,11 @@ import { openAttached, shareAttached } from "./attached.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
 import { runLimited } from "../call/deadline.ts";
-import type { ClientInfo, Principal } from "../call/context.ts";
+import type { ClientInfo, OnceOptions, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { type Link, SILENT } from "../call/link.ts";
-import { OnceValues } from "../call/once.ts";
+import { OnceValues, reserveMemory } from "../call/once.ts";
 import { copyPrincipal, readPrincipal } from "../call/principal.ts";
 import { isReads, setReads } from "../call/reads.ts";
 import type { Question } from "../call/question.ts";
@@ -115,7 +115,7 @@ class InternalCall extends Call {
     this.internal = { data };
     if (session) this.data = [freezeJson(session[0])];
     if (reads?.length) setReads(this, reads);
-    this.#made = new OnceValues({ limits: engine.core.limits.calls });
+    this.#made = new OnceValues({ limits: engine.core.limits.calls, reserve: reserveMemory(engine.core, this) });
   }
 
   notify(): undefined {}
@@ -126,8 +126,8 @@ class InternalCall extends Call {
     return Promise.reject(new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: ${state}`));
   }
 
-  makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return this.#made.get(key, make);
+  makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#made.get(key, make, options);
   }
 }
 

@@ -7,7 +7,7 @@ import type { Registry } from "../visibility/registry.ts";
 import type { INTERNALS } from "../../core/internals.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
 import type { Notification, Response } from "../../core/protocol/jsonrpc.ts";
-import type { Charging } from "../capacity/charges.ts";
+import type { Charge, ChargeOptions, Charging } from "../capacity/charges.ts";
 import type { Clock } from "../../core/timers.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
@@ -353,6 +353,8 @@ export interface SharedState extends SharedStore {
    * created whose use is recorded with `isDated`. Resolves to `undefined` if the store did not respond.
    */
   sinceSpent(account: Account): Promise<number | undefined>;
+  /** Charges a client for bytes in the store. Returns `undefined` if there is no room. */
+  keep(account: Account, bytes: number, options: ChargeOptions): Charge | undefined;
   /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
   /** `trunk` contains the rules for all paths of the server, which apply in addition to the rules for this path. */

@@ -7,7 +7,7 @@ import { isObject, type Params, readResultType, type Result, toTypedResult } fro
 import type { LogLevel } from "../../core/protocol/types.ts";
 import { Answers } from "../call/answers.ts";
 import { Call, type CallHome, type Deferred, deriveHost, isProgressToken, type OnHandle } from "../call/call.ts";
-import type { ProgressOptions } from "../call/context.ts";
+import type { OnceOptions, ProgressOptions } from "../call/context.ts";
 import type { DetachOptions, Redirect, WrappedCall } from "../engine/extension.ts";
 import type { ExtensionPart } from "../engine/layers.ts";
 import type { ServerHandle } from "../engine/server_handle.ts";
@@ -22,7 +22,7 @@ import type { Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
 import { SILENT } from "../call/link.ts";
 import { listRelays } from "../call/relays.ts";
-import { OnceValues } from "../call/once.ts";
+import { makeJson, OnceValues, reserveMemory } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
 import { isGranted } from "../call/scopes.ts";
 import { deadline } from "../../core/kit/deadline.ts";
@@ -53,7 +53,7 @@ interface Says {
   readonly id: string;
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
-  once(key: string, make: () => unknown): Promise<unknown>;
+  once(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown>;
   /** Returns the outer call. `undefined` after the handler was detached. */
   outer(): Call | undefined;
   release(retryMs: number | undefined): void;
@@ -129,8 +129,8 @@ class LayeredCall extends Call {
     return super.untilAnswered(outer ? outer.untilAnswered(answer) : answer);
   }
 
-  makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return this.#says.once(key, make);
+  makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#says.once(key, make, options);
   }
 
   /** The outer call, which keeps the requests that this call forwards. `undefined` after the handler was detached. */
@@ -172,7 +172,6 @@ class ExtensionRun {
   #isDetached = false;
 
   constructor(outer: Call, layer: WrappingLayer, next: RunCall, executor: Executor) {
-    this.#made = new OnceValues(executor);
     this.#outer = outer;
     this.#layer = layer;
     this.#next = next;
@@ -190,9 +189,13 @@ class ExtensionRun {
         const { ask } = this.#redirect;
         return ask ? this.#answers.get(key, () => this.#ask(key, question, ask)) : this.#askClient(key, question);
       },
-      once: (key, make) => {
-        const keep = () => this.#keep(key, make);
-        return this.#redirect.once?.(key, make, keep) ?? keep();
+      once: (key, make, options) => {
+        const keep = () => this.#keep(key, make, options);
+        // Check the size here, so that extensions need not.
+        const bounded = options?.maxBytes === undefined
+          ? make
+          : async () => JSON.parse(await makeJson(key, make, options));
+        return this.#redirect.once?.(key, bounded, keep, options) ?? keep();
       },
       outer: () => this.#outer,
       release: (retryMs) => this.#outer?.release(retryMs),
@@ -209,6 +212,15 @@ class ExtensionRun {
     else if (required) {
       requireCapabilities(this.#isInner ? client.capabilities : {}, [`extensions.${id}`], "run the call");
     }
+    this.#made = new OnceValues({
+      limits: executor.limits,
+      // The cast is safe for the reason below.
+      reserve: reserveMemory(home.host.parts as FeatureParts, {
+        link: this.#inner.link,
+        // The handler may outlive the outer call.
+        defer: (run) => void this.#running.promise.finally(run).catch(() => {}),
+      }),
+    });
     // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
     this.#inner.whenRun(() => {
@@ -443,8 +455,8 @@ class ExtensionRun {
   }
 
   // Keep the value here too, because the handler may outlive the outer call and its values.
-  #keep(key: string, make: () => unknown): Promise<unknown> {
-    return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
+  #keep(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make, options) : make(), options);
   }
 }
 

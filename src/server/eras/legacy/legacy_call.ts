@@ -3,7 +3,7 @@
  */
 import { type Params, toNotification } from "../../../core/protocol/jsonrpc.ts";
 import { Call, type CallHome, type CallHost } from "../../call/call.ts";
-import type { ReadSession } from "../../call/context.ts";
+import type { OnceOptions, ReadSession } from "../../call/context.ts";
 import type { Link } from "../../call/link.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { Pipeline } from "../../engine/pipeline.ts";
@@ -65,8 +65,8 @@ export class LegacyCall extends Call {
     return this.#toInputs().ask(key, async () => await this.home.requests?.ask(this, question));
   }
 
-  makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return this.#toInputs().once(key, make);
+  makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#toInputs().once(key, make, options);
   }
 
   override release(retryMs: number | undefined): void {
@@ -74,6 +74,6 @@ export class LegacyCall extends Call {
   }
 
   #toInputs(): SessionInputs {
-    return this.inputs ??= new SessionInputs(this.home.parts.engine.core);
+    return this.inputs ??= new SessionInputs(this.home.parts.engine.core, this);
   }
 }

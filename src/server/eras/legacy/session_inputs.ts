@@ -4,22 +4,28 @@
  */
 import type { Core } from "../../engine/core.ts";
 import { Answers } from "../../call/answers.ts";
-import { OnceValues } from "../../call/once.ts";
+import type { Call } from "../../call/call.ts";
+import type { OnceOptions } from "../../call/context.ts";
+import { OnceValues, reserveMemory } from "../../call/once.ts";
 
 export class SessionInputs {
   readonly #core: Core;
+  readonly #call: Call;
   readonly #answers = new Answers();
   #made?: OnceValues;
 
-  constructor(core: Core) {
+  constructor(core: Core, call: Call) {
     this.#core = core;
+    this.#call = call;
   }
 
   ask(key: string, ask: () => Promise<unknown>): Promise<unknown> {
     return this.#answers.get(key, ask);
   }
 
-  async once(key: string, make: () => unknown): Promise<unknown> {
-    return await (this.#made ??= new OnceValues({ limits: this.#core.limits.calls })).get(key, make);
+  async once(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    const core = this.#core;
+    this.#made ??= new OnceValues({ limits: core.limits.calls, reserve: reserveMemory(core, this.#call) });
+    return await this.#made.get(key, make, options);
   }
 }

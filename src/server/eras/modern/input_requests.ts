@@ -6,6 +6,7 @@
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../../../core/protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../../core/protocol/jsonrpc.ts";
 import type { Call } from "../../call/call.ts";
+import type { OnceOptions } from "../../call/context.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { ForwardedRound } from "../../call/forward.ts";
 import { OnceValues } from "../../call/once.ts";
@@ -14,6 +15,7 @@ import { toMarkTtl } from "../../engine/marking.ts";
 import { type SingleUse, SpentIds, type UseOutcome } from "../../engine/single_use.ts";
 import { findQuirk } from "../client_quirks.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
+import { type StoredValue, StoredValues } from "./stored_values.ts";
 
 /** Number of unusable answers to a question after which the call fails, so that it does not repeat forever. */
 const MAX_MISFITS = 3;
@@ -34,6 +36,7 @@ export class InputRequests {
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
   readonly #once: OnceValues;
+  #stored?: StoredValues;
   /** The number of unusable answers, by the key of the question. */
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
@@ -52,7 +55,10 @@ export class InputRequests {
   constructor(engine: Pick<Engine, "core" | "accounts" | "scheduler">, call: Call) {
     this.#engine = engine;
     this.#call = call;
-    this.#once = new OnceValues({ limits: engine.core.limits.calls });
+    this.#once = new OnceValues({
+      limits: engine.core.limits.calls,
+      reserve: (key, maxBytes) => this.#toStored().reserve(key, maxBytes),
+    });
   }
 
   /** Whether the `requestState` that the client returned can be used only once. */
@@ -79,6 +85,7 @@ export class InputRequests {
     this.#asked = new Map(before.asked.map(([key, text]) => [key, text]));
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
     for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
+    if (before.stored?.length) this.#toStored(before.stored);
     for (const [key, round] of before.forwarded ?? []) this.forwarded.set(key, round);
     for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
     this.#use = before.use;
@@ -126,11 +133,14 @@ export class InputRequests {
   }
 
   /** Returns the value under this key from an earlier round. Calls `make` if the key has no value yet. */
-  once(key: string, make: () => unknown): Promise<unknown> {
-    return this.#once.get(key, make);
+  async once(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    const { large } = this.#once;
+    if (this.#stored?.has(key) && !large.has(key)) large.set(key, await this.#stored.load(key));
+    return await this.#once.get(key, make, options);
   }
 
   async toResult(): Promise<Result> {
+    const stored = await this.#stored?.write(this.#once.large);
     // Keep the answers to questions that this run has not asked again, because it ended before. The run that asks them
     // again checks them.
     for (const [key, text] of this.#asked) {
@@ -150,6 +160,7 @@ export class InputRequests {
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       // Seal parsed values, because sealing writes JSON and would escape every quote of a JSON text again.
       made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
+      ...stored && { stored },
       ...this.forwarded.size && { forwarded: [...this.forwarded] },
       ...this.#misfits.size && { misfits: [...this.#misfits] },
       use,
@@ -161,6 +172,10 @@ export class InputRequests {
       { method, params: method === "elicitation/create" ? elicitation(params) : params },
     ]);
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(inputRequests), requestState });
+  }
+
+  #toStored(stored: readonly StoredValue[] = []): StoredValues {
+    return this.#stored ??= new StoredValues(this.#engine, this.#call, stored);
   }
 
   #makeUse(): Promise<SingleUse> {

@@ -3,6 +3,7 @@
  */
 import { type Params, type Result, toNotification } from "../../../core/protocol/jsonrpc.ts";
 import { Call, type CallHome } from "../../call/call.ts";
+import type { OnceOptions } from "../../call/context.ts";
 import type { ForwardedRounds } from "../../call/forward.ts";
 import type { Link } from "../../call/link.ts";
 import type { Question } from "../../call/question.ts";
@@ -40,8 +41,8 @@ export class ModernCall extends Call {
     return this.#toInputs().ask(key, question);
   }
 
-  makeOnce(key: string, make: () => unknown): Promise<unknown> {
-    return this.#toInputs().once(key, make);
+  makeOnce(key: string, make: () => unknown, options?: OnceOptions): Promise<unknown> {
+    return this.#toInputs().once(key, make, options);
   }
 
   override get forwarded(): ForwardedRounds {

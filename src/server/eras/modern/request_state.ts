@@ -25,6 +25,8 @@ export interface Round {
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
   /** The values of `ctx.once`, with their keys. */
   readonly made: readonly (readonly [key: string, value: unknown])[];
+  /** The values of `ctx.once` in the store, with their keys and sizes. `undefined` if there are none. */
+  readonly stored?: readonly (readonly [key: string, id: string, bytes: number])[];
   /** The forwarded requests that have not ended, with their keys. `undefined` if there are none. */
   readonly forwarded?: readonly (readonly [key: string, round: ForwardedRound])[];
   /** The number of unusable answers to each question. `undefined` if the client gave no unusable answer. */

@@ -57,7 +57,7 @@ export class Connection {
   // Bound: `CHANGING`.
   readonly #announced = new Set<ChangingList>();
   readonly #watching: Promise<void>;
-  // Bound: `connections.streams` and `streams.watchedUris` of the server.
+  // Bound: `proxy.watched`.
   readonly #watched = new Map<string, Promise<Watch>>();
   #users = 0;
   #closing?: Promise<void>;

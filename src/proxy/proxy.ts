@@ -37,6 +37,7 @@ import {
 import type { ServerHandle, StartPart } from "../server/engine/server_handle.ts";
 import type { Feature, GroupedOptions, Remake } from "../server/visibility/feature.ts";
 import { withAlso } from "../server/visibility/registry.ts";
+import type { SubscriptionHooks } from "../server/visibility/subscribers.ts";
 import { passOn } from "./calls.ts";
 import { findLoop, toHops } from "./hops.ts";
 import type { KeptEntry, Kind, ScopeParts } from "./parts.ts";
@@ -108,6 +109,10 @@ function createMembers(settings: Settings): readonly Handler[] {
     return end;
   };
   const common = { name, use, tags, allow, listMs };
+  // Each upstream watches what clients of any server watch.
+  const charged: Pick<SubscriptionHooks, typeof INTERNALS> = {
+    [INTERNALS]: (client) => [...live][0]?.keepWatched(client),
+  };
   return [
     toolProvider({
       ...common,
@@ -176,6 +181,7 @@ function createMembers(settings: Settings): readonly Handler[] {
       },
       subscribe: async (uri) => void await Promise.all([...live].map((upstream) => upstream.watch(uri))),
       unsubscribe: async (uri) => void await Promise.all([...live].map((upstream) => upstream.unwatch(uri))),
+      ...charged,
     }),
   ];
 }

@@ -17,8 +17,6 @@ const IDLE_MS = 5 * 60_000;
 /** Milliseconds before the first attempt to reconnect. The time doubles with each attempt, up to a maximum. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 60_000;
-/** Maximum number of resources to whose changes a scope subscribes. */
-const MAX_WATCHED = 1000;
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -51,7 +49,7 @@ export class Scope implements ScopeParts {
   #place?: Holding;
   /** The headers of messages that belong to no request of a caller. */
   #headers: Headers = {};
-  // Bound: `MAX_WATCHED`.
+  // Bound: `proxy.watched`.
   readonly #watched = new Set<string>();
   #stopIdle = () => {};
   #stopRetry = () => {};
@@ -125,9 +123,6 @@ export class Scope implements ScopeParts {
   }
 
   async watch(uri: string): Promise<void> {
-    if (this.#watched.size >= MAX_WATCHED && !this.#watched.has(uri)) {
-      throw new Error(`Cannot subscribe to ${uri}: the proxy already watches ${MAX_WATCHED} resources; watch fewer`);
-    }
     this.#watched.add(uri);
     await (await this.connect(undefined)).watch(uri);
   }

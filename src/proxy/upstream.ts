@@ -5,6 +5,7 @@ import { nameLimits, ToolError, withLimits } from "../core/protocol/errors.ts";
 import type { Context } from "../library.ts";
 import { toCall } from "../server/call/find_call.ts";
 import type { Holding } from "../server/capacity/account.ts";
+import type { SubscribedClient } from "../server/visibility/subscribers.ts";
 import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
 import { ParkedCalls } from "./parked_calls.ts";
 import { findAddedInstructions } from "../server/engine/added_instructions.ts";
@@ -50,7 +51,7 @@ export class Upstream implements UpstreamParts {
   #resources?: ServerHandle;
   readonly #started = Promise.withResolvers<ServerStores | undefined>();
   /** The resources to whose changes callers subscribe. */
-  // Bound: `connections.streams` and `streams.watchedUris` of the server.
+  // Bound: `proxy.watched`.
   readonly #subscribed = new Set<string>();
   #share: "all" | "caller" | undefined;
   #detecting?: Promise<void>;
@@ -126,6 +127,13 @@ export class Upstream implements UpstreamParts {
   /** The store of the tool provider. All lists use this store, because each part of a server has its own keys. */
   get store(): Promise<ServerStores | undefined> {
     return this.#started.promise;
+  }
+
+  /** Charges a client for a resource to watch. Returns `undefined` if there is no room. */
+  keepWatched({ account, limits }: SubscribedClient): Holding | undefined {
+    const { watched: total, watchedPerClient: share } = limits.proxy;
+    const shareName = "proxy.watchedPerClient";
+    return account.pot({ name: "proxy.watched", of: this.potName, total, share, shareName }).keep(account, 1);
   }
 
   /** Subscribes to changes of a resource, for all callers or for those whose lists contain it. */

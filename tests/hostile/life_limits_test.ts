@@ -854,6 +854,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "proxy.parked": undefined,
   "proxy.parkedPerClient": undefined,
   "proxy.bytes": undefined,
+  "proxy.watched": undefined,
+  "proxy.watchedPerClient": undefined,
   // tests/stores/client_shares_test.ts tests this limit.
   "store.operations": undefined,
   async "calls.pageItems"() {

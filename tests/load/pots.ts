@@ -108,6 +108,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     "a quarter of the total; each byte counts towards memory.bytes too",
     "the client with most bytes loses its oldest result",
   ),
+  "proxy.watched": row(
+    "resources of one other server whose changes are watched for callers",
+    `proxy.watchedPerClient; ${RESERVE}`,
+    "the subscription gets no notifications for the resource",
+    `${CLIENT}; of several that watch one resource, the one that holds fewest`,
+  ),
   "handler.keepBytes": row(
     "bytes of large results that one tool keeps",
     "what others leave; each byte counts towards memory.bytes too",

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, resource, resourceProvider, tool } from "../../mod.ts";
 import { behaviour, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 import { createUpstream, pairs, proxyOf } from "./fixture.ts";
 
 const note = resource({ uri: "note://one", name: "one", title: "One", mimeType: "text/x-note", read: () => "Milk" });
@@ -117,6 +118,43 @@ behaviour("a URI belongs to the server that lists it, whatever another one answe
   await hostile.close();
   await honest.close();
 }, { transports: ["http", "pipe"], perInstance: "handlers" });
+
+behaviour("a client has a share of the resources that a proxy watches", async (connect, { era }) => {
+  const watched = new Set<string>();
+  const live = resource({
+    uri: "live://{id}",
+    name: "live",
+    subscribe: (uri) => void watched.add(uri),
+    unsubscribe: (uri) => void watched.delete(uri),
+    read: () => "",
+  });
+  const upstream = createUpstream("legacy", { handlers: [live] });
+  const reached: string[] = [];
+  const { client: ada, server, join } = await connect({
+    handlers: [proxyOf(upstream, "http")],
+    limits: testLimits({ proxy: { watched: 16, watchedPerClient: 4 } }),
+    observer: { limit: ({ limit }) => void reached.push(limit) },
+  }, { principal: { id: "ada" } });
+  const bob = await join({ principal: { id: "bob" } });
+  const uris = Array.from({ length: 20 }, (_, i) => `live://${i}`);
+  const first = await ada.subscribe({ resourceSubscriptions: uris });
+  await until(() => watched.size === 4, "the share is watched");
+  const second = await bob.subscribe({ resourceSubscriptions: ["live://bob", uris[0]] });
+  await until(() => watched.has("live://bob"), "another client's resource is watched");
+  await until(() => {
+    upstream.resourceUpdated("live://bob");
+    upstream.resourceUpdated(uris[0]);
+    return [uris[0], "live://bob"].every((uri) => second.received.some(({ params }) => params.uri === uri));
+  }, "notifications");
+  assertEquals([watched.size, new Set(reached)], [5, new Set(["proxy.watchedPerClient"])], era);
+  await first.close();
+  await until(() => watched.size === 2, "the share is free");
+  const third = await ada.subscribe({ resourceSubscriptions: ["live://x", "live://y"] });
+  await until(() => watched.size === 4, "the share is used again");
+  for (const each of [second, third]) await each.close();
+  await server.close();
+  await upstream.close();
+}, { transports: ["http"], perInstance: "services" });
 
 behaviour("a change in the lists of one caller is not announced to another caller", async (connect) => {
   const upstream = createServer({

@@ -51,6 +51,7 @@ export type PotName =
   | "proxy.connections"
   | "proxy.parked"
   | "proxy.bytes"
+  | "proxy.watched"
   | "extensions.bytes"
   | "connections.sessions"
   | "sessions.ending"

@@ -480,6 +480,23 @@ export interface FixedLimits {
      * result of the call is an error for the model, which says that the call may have run.
      */
     readonly bytes: number;
+    /**
+     * Number of resources whose changes the proxy watches for its callers.
+     *
+     * Reason: the other server keeps a subscription for each resource.
+     *
+     * Exceeded: the subscription gets no notifications of the other server for the resource.
+     */
+    readonly watched: number;
+    /**
+     * Number of the resources in `proxy.watched` that are charged to one client. A resource that several clients watch is
+     * charged to one of them.
+     *
+     * Reason: one client must not be able to use up `proxy.watched`.
+     *
+     * Exceeded: as with `proxy.watched`.
+     */
+    readonly watchedPerClient: number;
   };
 }
 
@@ -552,5 +569,7 @@ export const FIXED_LIMITS: FixedLimits = {
     parked: 200,
     parkedPerClient: 20,
     bytes: 8 * 1024 * 1024,
+    watched: 1000,
+    watchedPerClient: 250,
   },
 };

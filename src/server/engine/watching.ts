@@ -46,10 +46,12 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
   const { changes, core, registry, scheduler } = engine;
   if (!scheduler.isOpen) return () => {};
+  // Read the account now, because the address of the client is unknown after the client has disconnected.
+  const { account } = call.link;
   const toServer = (owner: string | undefined) => toNotifier(engine, owner);
   // Each endpoint has its own counts.
   const all = core.state.slot(engine, () => new Subscribers(core, toServer, changes));
-  return all.watch(uri, () => {
+  return all.watch(uri, { account, limits: core.limits }, () => {
     const resources = registry.compiled("resources");
     return resources?.hasHooks ? resources.servedTo?.(uri, call) ?? [] : [];
   });

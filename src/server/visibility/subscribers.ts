@@ -2,8 +2,10 @@
  * Counts the subscribers to each URI. Calls the provider's hooks when the first subscription begins and when the last
  * subscription ends.
  */
+import { INTERNALS } from "../../core/internals.ts";
 import { delay } from "../../core/kit/deadline.ts";
 import type { ChangeNotifier } from "../call/context.ts";
+import type { Account, Holding } from "../capacity/account.ts";
 import type { Change, Changes } from "./changes.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 
@@ -12,6 +14,17 @@ export interface SubscriptionHooks {
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /** Called when the last subscription to a URI has ended. */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Charges a client for a URI, until the last subscription to the URI has ended. Returns `undefined` if there is no
+   * room; the hooks are then not called for this subscriber.
+   */
+  readonly [INTERNALS]?: (client: SubscribedClient) => Holding | undefined;
+}
+
+/** The client that is charged for a subscription. */
+export interface SubscribedClient {
+  readonly account: Account;
+  readonly limits: FeatureParts["limits"];
 }
 
 /** A handler that serves a URI. */
@@ -25,6 +38,8 @@ export interface Serving {
 interface Entry {
   readonly hooks: SubscriptionHooks;
   readonly owner?: string;
+  /** The charge for the URI, if the hooks charge for it. */
+  place?: Holding;
   count: number;
   /** Whether the most recently called hook is `subscribe`. */
   isOn: boolean;
@@ -65,7 +80,11 @@ export class Subscribers {
    * Counts a subscriber of the handlers that `find` returns, now and after each change of the list of resources. Returns
    * a function that removes the subscriber, and that may be called more than once.
    */
-  watch(uri: string, find: () => readonly Serving[] | Promise<readonly Serving[]>): () => void {
+  watch(
+    uri: string,
+    client: SubscribedClient,
+    find: () => readonly Serving[] | Promise<readonly Serving[]>,
+  ): () => void {
     // Bound: the number of providers.
     let counted = new Map<SubscriptionHooks, () => void>();
     let latest = 0;
@@ -73,7 +92,8 @@ export class Subscribers {
       const before = counted;
       counted = new Map();
       for (const { hooks, owner } of serving) {
-        if (hooks) counted.set(hooks, before.get(hooks) ?? this.add(uri, hooks, owner));
+        const remove = hooks && (before.get(hooks) ?? this.add(uri, hooks, { owner, client }));
+        if (hooks && remove) counted.set(hooks, remove);
       }
       for (const [hooks, remove] of before) if (!counted.has(hooks)) remove();
     };
@@ -121,17 +141,26 @@ export class Subscribers {
   }
 
   /**
-   * Returns a function that removes the subscriber, and that must be called only once. `owner` is the key of a provider
-   * without a scheme.
+   * Returns a function that removes the subscriber, and that must be called only once. Returns `undefined` if the client
+   * has no room for the URI. `owner` is the key of a provider without a scheme.
    */
-  add(uri: string, hooks: SubscriptionHooks, owner?: string): () => void {
+  add(
+    uri: string,
+    hooks: SubscriptionHooks,
+    { owner, client }: { readonly owner?: string; readonly client?: SubscribedClient } = {},
+  ): (() => void) | undefined {
     const entries = this.#entries.get(hooks) ?? new Map<string, Entry>();
     const entry = entries.get(uri) ?? { hooks, owner, count: 0, isOn: false, isBusy: false };
+    const { [INTERNALS]: charge } = hooks;
+    if (charge && client) {
+      if (entry.count) entry.place?.use(client.account);
+      else if (!(entry.place = charge(client))) return;
+    }
     this.#entries.set(hooks, entries.set(uri, entry));
     entry.count++;
     this.#runHooks(uri, entry);
     return () => {
-      entry.count--;
+      if (!--entry.count) entry.place?.end();
       this.#runHooks(uri, entry);
     };
   }

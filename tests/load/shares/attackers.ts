@@ -1,7 +1,7 @@
 // Clients that fill their share of every account, and refill the share when they have lost part of it.
 import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
 import { ask, initialize, toAnswer, toAsk, toEnd, toFollow, toMessage, toTalk } from "./requests.ts";
-import { type Caller, send, type Site } from "./sites.ts";
+import { type Caller, REMOTE_RESOURCES, send, type Site } from "./sites.ts";
 
 /** How the attackers identify themselves to the servers. */
 export type Origin = "one address" | "16 networks of /56" | "one token";
@@ -15,7 +15,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
-export const PHASES = 23;
+export const PHASES = 24;
 
 type Step = () => unknown;
 
@@ -79,6 +79,7 @@ export class Attackers {
       () => this.#post(toAsk("all_ask_late")),
       () => this.#post(toAsk("all_ask")),
       () => this.#useConnection(),
+      () => this.#post(toListen({ resourceSubscriptions: [`remote://${this.steps % REMOTE_RESOURCES}`] })),
       ...hasTenants ? this.#listTenantSteps() : [],
       ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" }), () => this.#guess()] : [],
     ];

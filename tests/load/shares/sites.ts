@@ -34,6 +34,9 @@ export interface Site {
   readonly hasTenants?: boolean;
 }
 
+/** Number of resources of the server behind the proxies: more than the proxies may watch. */
+export const REMOTE_RESOURCES = 200;
+
 /** Duration of each slow operation, in milliseconds. */
 const SLOW_MS = 50;
 const STORE_MS = 10;
@@ -50,7 +53,15 @@ const LIMITS: LimitOptions = testLimits({
   idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
   store: { operations: 96 },
-  proxy: { connections: 128, connectionsPerClient: 16, parked: 128, parkedPerClient: 16, bytes: 1_000_000 },
+  proxy: {
+    connections: 128,
+    connectionsPerClient: 16,
+    parked: 128,
+    parkedPerClient: 16,
+    bytes: 1_000_000,
+    watched: 128,
+    watchedPerClient: 16,
+  },
 });
 
 /** Starts a server without authentication, with all state in memory. */
@@ -116,6 +127,10 @@ function startRemote(): Server {
     // The session is the connection.
     tool({ name: "session", input: any, run: (_, { http }) => slowly(http?.headers.get("mcp-session-id")) }),
   ];
+  const resources = Array.from(
+    { length: REMOTE_RESOURCES },
+    (_, i) => resource({ uri: `remote://${i}`, name: `remote ${i}`, read: () => "" }),
+  );
   return createServer({
     ...toOptions(),
     revisions: ["2025-11-25"],
@@ -125,7 +140,7 @@ function startRemote(): Server {
       calls: { running: Infinity, runningPerClient: Infinity, closeMs: 10, answerMs: 3_600_000 },
       sessions: { openPerClient: Infinity },
     }),
-    handlers: tools,
+    handlers: [...tools, ...resources],
   });
 }
 

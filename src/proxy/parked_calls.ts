@@ -7,6 +7,7 @@ import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts"
 import type { ClientCapabilities, Context, Elicited, Root } from "../library.ts";
 import type { ForwardedRequest, ForwardRetry } from "../server/call/context.ts";
 import { toCall } from "../server/call/find_call.ts";
+import { type EndForwarded, findForwardedEnds } from "../server/call/forwarded_keys.ts";
 import { FORM, requireCapabilities } from "../server/call/question.ts";
 import type { Account } from "../server/capacity/account.ts";
 import { type Charge, keep } from "../server/capacity/charges.ts";
@@ -56,6 +57,8 @@ export class ParkedCalls {
   // Bound: `proxy.parked`, and `proxy.bytes` for the calls that have ended.
   readonly #calls = new Map<string, Parked>();
   #receiving?: Promise<(() => void) | undefined>;
+  #ends?: Set<EndForwarded>;
+  readonly #end: EndForwarded = (state) => this.cancel(String(state));
 
   constructor(upstream: UpstreamParts) {
     this.#upstream = upstream;
@@ -95,6 +98,7 @@ export class ParkedCalls {
       this.#forget(id);
     }
     void this.#receiving?.then((stop) => stop?.());
+    this.#ends?.delete(this.#end);
   }
 
   /** Continues a call that waits on another instance. Returns `undefined` if there is no such call. */
@@ -160,6 +164,7 @@ export class ParkedCalls {
     const shareName = "proxy.parkedPerClient";
     const pot = account.pot({ name: "proxy.parked", of: this.#upstream.potName, total, share, shareName });
     const charge = keep(core, account, [[pot, 1], [account.memory, bytes]]);
+    this.#ends = findForwardedEnds(core.state).add(this.#end);
     if (charge) return void this.#calls.set(call.id, { call, charge });
     throw McpError.internalError(
       `Cannot ask the user: too many calls wait for an answer (${shareName}, proxy.parked, memory); try again later`,

@@ -1,13 +1,13 @@
 // Questions of a server with sessions behind a proxy: its handler runs once, although a caller without a session sends a
 // new request with each answer.
 import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, McpError, type Params, tool } from "../../mod.ts";
+import { type Context, createServer, McpError, type Params, tool, ToolError } from "../../mod.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { type Client, connect } from "../../src/client/client.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { answerAll, callRound, createUpstream, pairs, proxyOf, type Round } from "./fixture.ts";
 
@@ -134,6 +134,48 @@ behaviour("a parked call ends with its server, and with the cancellation of its 
   assertEquals(events, ["begin", "abort", "begin"]);
   await server.close();
   await until(() => events.length === 4, "the parked call ended with the server");
+  await upstream.close();
+}, parts);
+
+behaviour("a parked call ends if the next run of its caller's handler does not continue it", async (connect) => {
+  const { book, events } = createBooking();
+  const upstream = createUpstream("legacy", { handlers: [book] });
+  let later: (ctx: Context) => unknown = () => undefined;
+  let runs = 0;
+  const plan = tool({
+    name: "plan",
+    async run(_input, ctx) {
+      const early = runs++ ? await later(ctx) : undefined;
+      return early === undefined ? await ctx.callTool("book") : String(early);
+    },
+  });
+  const { client: ada, server } = await connect({ handlers: [plan, proxyOf(upstream, "http")] }, {
+    ...client,
+    principal: { id: "ada" },
+  });
+  const begin = async (next: typeof later) => {
+    runs = 0;
+    events.splice(0);
+    later = next;
+    return await callRound(ada, "plan");
+  };
+  for (
+    const [what, run] of Object.entries({
+      "an early result": (): unknown => "early",
+      "an error of the tool": (): never => raise(new ToolError("no")),
+      "another error": (): never => raise(new McpError(7, "no")),
+    })
+  ) {
+    const first = await begin(run);
+    await callRound(ada, "plan", answer(first, "Ada")).catch(() => {});
+    await until(() => events.includes("abort"), `the call behind the proxy was cancelled after ${what}`);
+    assertEquals(events, ["begin", "abort"]);
+  }
+  // A further question keeps the call.
+  let round = await begin(async (ctx) => void await ctx.elicit("own", { message: "Own?", schema: form }));
+  for (const by of ["own", "Ada", "1A"]) round = await callRound(ada, "plan", answer(round, by));
+  assertEquals([round.resultType, events], ["complete", ["begin", "end"]]);
+  await server.close();
   await upstream.close();
 }, parts);
 

@@ -9,12 +9,13 @@ import type { Call } from "../../call/call.ts";
 import type { OnceOptions } from "../../call/context.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { ForwardedRound } from "../../call/forward.ts";
+import { findForwardedEnds } from "../../call/forwarded_keys.ts";
 import { OnceValues } from "../../call/once.ts";
 import { type Question, QuestionError } from "../../call/question.ts";
 import { toMarkTtl } from "../../engine/marking.ts";
 import { type SingleUse, SpentIds, type UseOutcome } from "../../engine/single_use.ts";
 import { findQuirk } from "../client_quirks.ts";
-import { openState, refuse, sealState } from "./request_state.ts";
+import { openState, refuse, type Round, sealState } from "./request_state.ts";
 import { type StoredValue, StoredValues } from "./stored_values.ts";
 
 /** Number of unusable answers to a question after which the call fails, so that it does not repeat forever. */
@@ -87,6 +88,7 @@ export class InputRequests {
     for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
     if (before.stored?.length) this.#toStored(before.stored);
     for (const [key, round] of before.forwarded ?? []) this.forwarded.set(key, round);
+    this.#watchForwarded(before.forwarded);
     for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
     this.#use = before.use;
     this.#isSingleUse = !!before.use;
@@ -176,6 +178,19 @@ export class InputRequests {
 
   #toStored(stored: readonly StoredValue[] = []): StoredValues {
     return this.#stored ??= new StoredValues(this.#engine, this.#call, stored);
+  }
+
+  /** Ends the forwarded requests that this run does not continue, because the client does not send their answers again. */
+  #watchForwarded(rounds: Round["forwarded"]): void {
+    const ends = findForwardedEnds(this.#engine.core.state);
+    if (!rounds || !ends.size) return;
+    const call = this.#call;
+    call.defer((end) => {
+      // The client may repeat a request that was cancelled.
+      if (end !== "result" && end !== "error") return;
+      const left = rounds.filter(([key]) => !call.forwardedKeys?.has(key));
+      for (const [, { requestState }] of left) for (const stop of ends) stop(requestState);
+    });
   }
 
   #makeUse(): Promise<SingleUse> {

@@ -8,7 +8,7 @@ import { closeAtEnd } from "../support/running.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { readTo } from "../support/read_to.ts";
 import { toRequest } from "../support/requests.ts";
-import { openSession } from "../support/sessions.ts";
+import { openSession, toHello, toSession, toSessionRequest } from "../support/sessions.ts";
 
 /** What a handler has seen. */
 interface Seen {
@@ -225,6 +225,52 @@ Deno.test("abort: a subscription and the stream of a session end", async () => {
   caller.abort();
   await until(() => server.stats().streams === 0, "the end of the streams");
   for (const { body } of responses) await readTo(body, "\0").catch(() => {});
+});
+
+Deno.test("a call in a session continues after its client has disconnected, with the work that it defers", async () => {
+  const { pass: left, open: leave } = gate();
+  const seen: unknown[] = [];
+  const stay = tool({
+    name: "stay",
+    async run(_input, ctx) {
+      ctx.defer((end) => seen.push(end));
+      await ctx.progress(1);
+      await left;
+      seen.push((await ctx.once("text", () => "x".repeat(100_000), { maxBytes: 200_000 })).length);
+      return "stayed";
+    },
+  });
+  const server = closeAtEnd(createServer({ name: "stay", version: "1.0.0", handlers: [stay] }));
+  let hasAddress = () => true;
+  const http = startHttpServer((request, info) => {
+    hasAddress = () => {
+      try {
+        const { requestIP } = Object(info);
+        return !!(requestIP ? requestIP.call(info, request) : Object(info).remoteAddr);
+      } catch {
+        return false;
+      }
+    };
+    return server.fetch(request, info as object); // The cast is safe, because runtimes pass objects.
+  });
+  const url = `${http.origin}/mcp`;
+  const session = await toSession(await fetch(toSessionRequest(toHello(), {}, { url })));
+  const call = {
+    jsonrpc: "2.0",
+    id: 2,
+    method: "tools/call",
+    params: { name: "stay", arguments: {}, _meta: { progressToken: 1 } },
+  };
+  const client = new AbortController();
+  const request = toSessionRequest(call, { "mcp-session-id": session }, { url });
+  const { body } = await fetch(request, { signal: client.signal });
+  await readTo(body, "progress");
+  client.abort();
+  await until(() => !hasAddress(), "the server no longer knows the address");
+  leave();
+  await until(() => seen.length === 2, "the deferred function");
+  assertEquals(seen, [100_000, "result"]);
+  await http.stop();
 });
 
 Deno.test("abort: the stream of HTTP+SSE ends", async () => {

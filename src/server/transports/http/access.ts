@@ -211,13 +211,23 @@ function toInfo(given: unknown): ConnectionInfo | undefined {
 function findAddress(request: Request, given: unknown): string | undefined {
   const info = toInfo(given);
   if (!info) return;
-  let address = isObject(info.remoteAddr) ? info.remoteAddr.hostname : undefined;
+  const remote = readRemote(info);
+  let address = isObject(remote) ? remote.hostname : undefined;
   if (isObject(info.incoming) && isObject(info.incoming.socket)) address = info.incoming.socket.remoteAddress;
   if (typeof info.requestIP === "function") {
     const peer: unknown = info.requestIP(request);
     if (isObject(peer)) address = peer.address;
   }
   return typeof address === "string" ? address : undefined;
+}
+
+/** On Deno, reading the address throws when the client has disconnected, while a call of its session may still run. */
+function readRemote(info: ConnectionInfo): unknown {
+  try {
+    return info.remoteAddr;
+  } catch {
+    return undefined;
+  }
 }
 
 // Do not parse the URL. A runtime builds the URL from the Host header, which may be malformed, and parsing would then

@@ -17,6 +17,7 @@ import type { Client } from "../client/calls.ts";
 import type { Target } from "../client/target.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { deadline } from "../core/kit/deadline.ts";
+import { createTaskExtension } from "../extensions/tasks/task_methods.ts";
 import { type Params, withoutReserved } from "../core/protocol/jsonrpc.ts";
 import {
   type Completers,
@@ -70,7 +71,8 @@ export type { ProxyOptions } from "./settings.ts";
  */
 export function proxy(target: Target | Client, options: ProxyOptions = {}): Handler {
   const settings = readSettings(target, options);
-  return toHandler(settings.name, createMembers(settings), settings);
+  const members = [...createMembers(settings), createTaskExtension(() => {}, 1)];
+  return toHandler(settings.name, members, settings);
 }
 
 /** Milliseconds for which `server.ready()` waits for the instructions of another server. */

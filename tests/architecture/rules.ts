@@ -66,7 +66,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/ready/openapi": [...below, "src/server/handlers", "src/library.ts", "src/ready"],
   "src/ready/search": [...below, "src/server/handlers", "src/library.ts"],
   "src/ready/worker": [...below, "src/server/transports"],
-  "src/proxy": [...below, "src/server/handlers", "src/library.ts", "src/client", "src/extensions/tasks/client"],
+  "src/proxy": [...below, "src/server/handlers", "src/library.ts", "src/client", "src/extensions/tasks", "src/extensions/tasks/client"],
   "src/web": [...server, "src/core/schema"],
   "src/testing": [...server, "src/client", "src/stores", "src/ready/files"],
   "src/cli": [],

@@ -243,7 +243,7 @@ export class Jobs implements TakeoverHost {
 
   // Concurrent requests for a task share one read of the store.
   async #read(id: string, store: TaskStore): Promise<TaskRecord | undefined> {
-    if (!ID.test(id)) return;
+    if (!isTaskId(id)) return;
     // If the read of another request fails, read again, because only the other request's client may have been refused.
     const shared = await this.#reading.get(id)?.catch(() => undefined);
     if (shared) return shared;
@@ -286,7 +286,7 @@ export class Jobs implements TakeoverHost {
         }
         return true;
       }
-      const found = ID.test(id) ? await store.get(id) : undefined;
+      const found = isTaskId(id) ? await store.get(id) : undefined;
       if (!found || !await mayUse(found.record, caller)) return false;
       if (isEnded(found.record)) {
         await onEnded?.(found.record);
@@ -402,6 +402,10 @@ const MESSAGE_BYTES = 512;
  * because a task without a principal is protected only by its id.
  */
 const ID = /^[\w-]{32}$/;
+
+export function isTaskId(id: string): boolean {
+  return ID.test(id);
+}
 
 /** Returns a prefix that begins with a letter, because a command line reads an argument with a dash as an option. */
 function toPrefix(): string {

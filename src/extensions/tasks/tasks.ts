@@ -20,11 +20,12 @@
  * @module
  */
 import { hashCaller, isForNobody } from "../../server/call/reads.ts";
-import { type Context, extension, McpError, type Result } from "../../library.ts";
+import { type Context, McpError, type Params, type Result } from "../../library.ts";
 import type { Layer } from "../../layers/layers.ts";
-import type { Extension, Next, ServerHandle, StartPart, WrappedCall } from "../extension.ts";
-import { type Caller, Jobs } from "./jobs.ts";
+import type { Extension, ExtensionEvent, Next, ServerHandle, WrappedCall } from "../extension.ts";
+import { type Caller, isTaskId, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
+import { createTaskExtension, ID } from "./task_methods.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
 import {
   findStoreProblem,
@@ -36,6 +37,7 @@ import {
   toTask,
   toTimeLeft,
 } from "./task_record.ts";
+import { addTaskSource, checkTool, type TaskSource, toUngranted } from "./task_source.ts";
 
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
 export type { TaskFailure, TaskStatus } from "./task_record.ts";
@@ -74,8 +76,6 @@ export interface Tasks extends Extension<"taskIds"> {
   cancel(id: string): Promise<boolean>;
 }
 
-const ID = "io.modelcontextprotocol/tasks";
-
 /** The tasks of each server whose extension has started. */
 const allJobs = new WeakMap<ServerHandle, Jobs>();
 
@@ -90,15 +90,17 @@ const allJobs = new WeakMap<ServerHandle, Jobs>();
 export function tasks(): Tasks {
   const started = new Set<Jobs>();
   const announce = (record: TaskRecord) => own.publish("taskIds", toEvent(record));
-  const own = make((server) => {
+  const own: Extension<"taskIds"> = createTaskExtension((server) => {
     const jobs = new Jobs(server, announce);
     allJobs.set(server, jobs);
     started.add(jobs);
+    const remove = addTaskSource(server, new OwnTasks(jobs));
     return async () => {
+      remove();
       started.delete(jobs);
       await jobs.stop();
     };
-  });
+  }, 0);
   const find = async (id: string) => {
     for (const jobs of started) {
       const record = await jobs.find(id);
@@ -160,117 +162,84 @@ const NO_ONCE =
   "the task can resume, but the handler does not use ctx.once, so resuming repeats all effects; run each effect " +
   "in ctx.once(key, make), and test the handler with testTask";
 
-const named = { type: "object", properties: { taskId: { type: "string" } }, required: ["taskId"] } as const;
-const update = {
-  type: "object",
-  properties: { taskId: { type: "string" }, inputResponses: { type: "object" } },
-  required: ["taskId", "inputResponses"],
-} as const;
+/** Only creates layers, so it never starts. */
+const template = createTaskExtension(() => {}, 0);
 
-/** Creates the extension. An extension without `start` serves only to create layers. */
-function make(start?: StartPart): Extension<"taskIds"> {
-  return extension({
-    id: ID,
-    methods: {
-      "tasks/get": {
-        params: named,
-        subject: "taskId",
-        async run({ taskId }, ctx, server) {
-          const jobs = toJobs(server);
-          const record = await jobs.find(taskId, toChecked(ctx, jobs));
-          if (!record) throw toUnknown();
-          return toDetailed(record, ctx.client.capabilities);
-        },
+/** The tasks that this server runs. */
+class OwnTasks implements TaskSource {
+  readonly #jobs: Jobs;
+
+  constructor(jobs: Jobs) {
+    this.#jobs = jobs;
+  }
+
+  async get(id: string, ctx: Context): Promise<Params | undefined> {
+    const record = await this.#jobs.find(id, this.#toChecked(ctx));
+    return record && toDetailed(record, ctx.client.capabilities);
+  }
+
+  async answer(id: string, responses: Params, ctx: Context): Promise<boolean> {
+    const answering = this.#jobs.answer(id, responses, this.#toChecked(ctx));
+    return await answering.catch((error) => Promise.reject(toAnswerError(error)));
+  }
+
+  // The owner may cancel a task even without the right to call its tool, because this only ends the work.
+  async cancel(id: string, ctx: Context): Promise<boolean> {
+    return await this.#jobs.cancel(id, this.#toCaller(ctx));
+  }
+
+  async grant(ids: readonly string[], ctx: Context): Promise<readonly string[]> {
+    const caller = this.#toChecked(ctx);
+    const known: string[] = [];
+    // Read a few tasks at a time, so that one request does not take the client's whole share of the store.
+    for (let at = 0; at < ids.length; at += MAX_READS) {
+      const some = ids.slice(at, at + MAX_READS);
+      const records = await Promise.all(some.map((id) => this.#jobs.find(id, caller).catch(toUngranted)));
+      known.push(...some.filter((_, index) => records[index]));
+    }
+    return known;
+  }
+
+  async watch(id: string, ctx: Context): Promise<(() => void) | undefined> {
+    if (!isTaskId(id)) return;
+    await this.#jobs.watch(id, this.#toCaller(ctx)).catch(throwUnavailable);
+    return () => {};
+  }
+
+  async load(id: string, ctx: Context): Promise<ExtensionEvent | undefined> {
+    const record = await this.#jobs.load(id, this.#toCaller(ctx)).catch(throwUnavailable);
+    return record && toEvent(record);
+  }
+
+  #toCaller(ctx: Context): Caller {
+    const { store, server } = this.#jobs;
+    return { owner: ctx.principal?.id, store: store.by(ctx), keep: (bytes) => server.keep(ctx, bytes) };
+  }
+
+  /**
+   * Returns the caller, who may use only tasks of the tools that the caller may call now, and of the resources that these
+   * tools have read.
+   */
+  #toChecked(ctx: Context): Caller {
+    // Bound: 100 task ids of one request.
+    const checks = new Map<string, Promise<void>>();
+    return {
+      ...this.#toCaller(ctx),
+      // Repeat no check within a request, because a request to subscribe names many tasks.
+      check: async (record) => {
+        const key = JSON.stringify([record.tool, record.reads]);
+        const checking = checks.get(key) ?? checkTool(this.#jobs.server, ctx, toToolCall(record));
+        checks.set(key, checking);
+        await checking;
       },
-      "tasks/update": {
-        params: update,
-        subject: "taskId",
-        async run({ taskId, inputResponses }, ctx, server) {
-          const jobs = toJobs(server);
-          const answering = jobs.answer(taskId, inputResponses, toChecked(ctx, jobs));
-          if (await answering.catch((error) => Promise.reject(toAnswerError(error)))) return {};
-          throw toUnknown();
-        },
-      },
-      "tasks/cancel": {
-        params: named,
-        subject: "taskId",
-        async run({ taskId }, ctx, server) {
-          const jobs = toJobs(server);
-          // The owner may cancel a task even without the right to call its tool, because this only ends the work.
-          if (await jobs.cancel(taskId, toCaller(ctx, jobs))) return {};
-          throw toUnknown();
-        },
-      },
-    },
-    listen: {
-      taskIds: {
-        filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
-        async grant(ids, ctx, server) {
-          // The cast is safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
-          const all = ids as unknown as readonly string[];
-          const jobs = toJobs(server);
-          const caller = toChecked(ctx, jobs);
-          const known: string[] = [];
-          // Read a few tasks at a time, so that one request does not take the client's whole share of the store.
-          for (let at = 0; at < all.length; at += MAX_READS) {
-            const some = all.slice(at, at + MAX_READS);
-            const records = await Promise.all(some.map((id) => jobs.find(id, caller).catch(toUngranted)));
-            known.push(...some.filter((_, index) => records[index]));
-          }
-          return known;
-        },
-        watch: async (id, ctx, server) => {
-          const jobs = toJobs(server);
-          await jobs.watch(id, toCaller(ctx, jobs)).catch(throwUnavailable);
-        },
-        async load(id, ctx, server) {
-          const jobs = toJobs(server);
-          const record = await jobs.load(id, toCaller(ctx, jobs)).catch(throwUnavailable);
-          return record && toEvent(record);
-        },
-      },
-    },
-    start,
-  });
+    };
+  }
 }
-
-const template = make();
 
 function toJobs(server: ServerHandle | undefined): Jobs {
   const jobs = server && allJobs.get(server);
   if (!jobs) throw McpError.internalError("Cannot use tasks: the extension has not started; add tasks() to handlers");
   return jobs;
-}
-
-function toCaller(ctx: Context, jobs: Jobs): Caller {
-  return { owner: ctx.principal?.id, store: jobs.store.by(ctx), keep: (bytes) => jobs.server.keep(ctx, bytes) };
-}
-
-/**
- * Returns the caller, who may use only tasks of the tools that the caller may call now, and of the resources that these
- * tools have read.
- */
-function toChecked(ctx: Context, jobs: Jobs): Caller {
-  // Bound: 100 task ids of one request.
-  const checks = new Map<string, Promise<void>>();
-  const check = async (record: TaskRecord) => {
-    try {
-      await jobs.server.check(ctx, toToolCall(record));
-    } catch (error) {
-      throw isHidden(error) ? toUnknown() : error;
-    }
-  };
-  return {
-    ...toCaller(ctx, jobs),
-    // Repeat no check within a request, because a request to subscribe names many tasks.
-    async check(record) {
-      const key = JSON.stringify([record.tool, record.reads]);
-      const checking = checks.get(key) ?? check(record);
-      checks.set(key, checking);
-      await checking;
-    },
-  };
 }
 
 function toEvent(record: TaskRecord) {
@@ -282,31 +251,9 @@ function toToolCall({ tool, reads }: TaskRecord) {
   return { method: "tools/call", params: { name: tool }, reads };
 }
 
-// Tests whether an error states that the tool does not exist for the caller.
-function isHidden(error: unknown): boolean {
-  const { code } = Object(error);
-  return code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
-}
-
-const INVALID_PARAMS = -32_602;
-const METHOD_NOT_FOUND = -32_601;
-const INSUFFICIENT_SCOPE = -31_403;
-
-// Ignores the error of a caller who may not call the tool, because a subscription grants other tasks in any case.
-function toUngranted(error: unknown): undefined {
-  if (!isHidden(error) && Object(error).code !== INSUFFICIENT_SCOPE) throw error;
-}
-
 // The server calls the function again. It reports no error with this code, because the store reports its failures.
 function throwUnavailable(): never {
   throw McpError.busy("Cannot read the task: the store has failed; the server tries again");
-}
-
-// Use one message for all causes, so that callers cannot find out which task ids of other callers exist.
-function toUnknown(): McpError {
-  return McpError.invalidParams(
-    "Cannot find the task: it does not exist, has expired, or is not available to the caller",
-  );
 }
 
 async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {

@@ -8,7 +8,7 @@ import type { LogLevel } from "../../core/protocol/types.ts";
 import type { Context, OnceOptions, ProgressOptions } from "../call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Lives, Published } from "../call/lives.ts";
-import { withAlso } from "../visibility/registry.ts";
+import { withAlso, withoutSpares } from "../visibility/registry.ts";
 import type { Awaitable, StoreInternals } from "./store.ts";
 import type { CancelReason } from "../call/observer.ts";
 import type { JsonSchema } from "../../core/schema/schema.ts";
@@ -184,8 +184,9 @@ export interface LivesSet extends Lives {
 
 export function updateLives(engine: Engine): void {
   const { host, registry } = engine;
+  const all = registry.handlers.flatMap(withAlso);
   // The cast is safe, because `extension()` created each of these objects.
-  const found = registry.handlers.flatMap(withAlso).flatMap(({ [INTERNALS]: { life } }) => life ? [life as Life] : []);
+  const found = withoutSpares(all, all).flatMap(({ [INTERNALS]: { life } }) => life ? [life as Life] : []);
   if (!found.length && !host.lives) return;
   // The cast is safe, because only this function sets `lives`.
   const lives = (host.lives ??= found[0].create(engine)) as LivesSet;

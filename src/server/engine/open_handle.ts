@@ -2,6 +2,7 @@
  * Opens the handle of a server for one of its parts.
  */
 import type { Call } from "../call/call.ts";
+import { INTERNALS } from "../../core/internals.ts";
 import { sha256 } from "../../core/kit/sha256.ts";
 import { attachValue, readAttached, shareAttached } from "./attached.ts";
 import type { Context, Principal } from "../call/context.ts";
@@ -79,6 +80,7 @@ export async function openHandle(
     resourceUpdated,
     listChanged,
     call: (request) => callInternally(engine, request),
+    [INTERNALS]: core,
   };
 }
 

@@ -1,6 +1,7 @@
 /**
  * The handle of a server, which the server gives to its parts when they start.
  */
+import type { INTERNALS } from "../../core/internals.ts";
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { ChangeNotifier, ClientInfo, Context, Principal } from "../call/context.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
@@ -129,6 +130,12 @@ export interface ServerHandle extends ChangeNotifier {
    * @throws {McpError} the error that a client would receive.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
+  /**
+   * Identifies the server, or the concrete path of the server. All parts share it, and the host of each call has it.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: object;
 }
 
 /**

@@ -28,7 +28,7 @@ import {
   type Runner,
   toDefinitions,
 } from "../visibility/feature.ts";
-import { toUnknownMethod, withAlso } from "../visibility/registry.ts";
+import { isBroughtByOther, toUnknownMethod, withAlso, withoutSpares } from "../visibility/registry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
@@ -516,7 +516,10 @@ function toGranted(granted: unknown, key: string): Granted {
 }
 
 /** Finds the handlers that bring an extension. The extension exists for callers that may see one of them. */
-function toBrought({ [INTERNALS]: { key } }: Handler, all: readonly Handler[], core: FeatureParts): Brought {
+function toBrought(own: Handler, all: readonly Handler[], core: FeatureParts): Brought {
+  const { key, rank } = own[INTERNALS];
+  // Others may bring the extension too, but the server has the author's own.
+  if (rank !== undefined && !isBroughtByOther(own, all)) return {};
   const isExtension = ({ [INTERNALS]: internals }: Handler) =>
     internals.feature.name === "extensions" && internals.key === key;
   // A group only repeats what its members bring.
@@ -545,7 +548,8 @@ function toShownKey(key: ListenKey, { isShown }: Brought): ListenKey {
 
 const extensions: Feature = {
   name: "extensions",
-  compile(handlers, core, served) {
+  compile(added, core, served) {
+    const handlers = withoutSpares(added, served);
     const all = toDefinitions<Definition>(handlers);
     const brought = new Map(all.map((definition, at) => [definition, toBrought(handlers[at], served, core)]));
     const owners = new Map<string, string>();

@@ -102,7 +102,10 @@ export class ServerLives implements LivesSet {
   // Report a failed start here, because there may be no call that waits for the extension and fails with its error.
   #start(life: Life): void {
     if (this.#isStopping) return;
-    this.until(life.id)?.catch((error) => this.#engine.core.report(error, { subject: toName(life) }));
+    this.until(life.id)?.catch((error) => {
+      // An extension that was removed meanwhile need not start.
+      if (this.#extensions.get(life.id)?.life === life) this.#engine.core.report(error, { subject: toName(life) });
+    });
   }
 }
 

@@ -87,7 +87,7 @@ function verify({ handler, layers }: Layered, handlers: readonly Handler[], name
     handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);
   const ids = toDefinitions<{ readonly id: string }>(listOf("extensions")).map(({ id }) => id);
   const has = (feature: string, key: string) =>
-    listOf(feature).some(({ [INTERNALS]: internals }) => internals.key === key);
+    listOf(feature).some(({ [INTERNALS]: internals }) => internals.key === key && !internals.rank);
   for (const { layer: { [INTERNALS]: { extension } }, steps } of layers) {
     // Verify first, because the layer may know how its extension is added.
     const problem = steps.verify?.({ handler, has: (kind, key) => has(`${kind}s`, key) });

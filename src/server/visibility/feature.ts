@@ -49,6 +49,11 @@ export interface HandlerInternals<Definition = unknown> {
   readonly id?: string;
   /** Handlers of other features that are added and removed together with this handler. */
   readonly also?: readonly Handler[];
+  /**
+   * Set if several handlers can bring handlers of this kind and key, of which the server serves one: the handler with the
+   * lowest rank, and of these rather the handler that the author has added.
+   */
+  readonly rank?: 0 | 1;
   /** Tests whether the handler serves a URI. Set for resource templates and providers. */
   readonly serves?: (uri: string) => boolean;
   /** The handler's definition, in the form that the feature uses. */

@@ -77,7 +77,7 @@ export class Registry {
   /** If handlers conflict, throws and changes nothing. `isReported` is `false` for the handlers of a new server. */
   add(handlers: readonly Handler[], isReported = false): void {
     // Several handlers may bring the same handler, which is then added with the first and removed with the last of them.
-    const brought = new Set(this.#handlers);
+    const brought = new Set([...this.#handlers, ...handlers]);
     const isNew = (also: Handler) => !brought.has(also) && !!brought.add(also);
     const added = handlers.flatMap((handler) => withAlso(handler).filter((each) => each === handler || isNew(each)));
     const known = new Set(this.#handlers.map(toId));
@@ -87,7 +87,7 @@ export class Registry {
     for (const handler of added.toSorted((a, b) => Number(foreign.has(a)) - Number(foreign.has(b)))) {
       const name = toId(handler);
       if (known.has(name)) {
-        const error = new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
+        const error = toTaken(name);
         if (!foreign.has(handler)) throw error;
         if (!doubles.size) this.#core.report(error);
         doubles.add(handler);
@@ -207,6 +207,34 @@ export function withAlso(handler: Handler): readonly Handler[] {
     "Cannot add a handler: it was not created by a function such as tool(), or it is a copy; " +
       "pass all options to the function that creates the handler",
   );
+}
+
+/**
+ * Leaves out handlers with a rank that are not served. `all` are all handlers of the server.
+ *
+ * @throws {TypeError} if the author has added two handlers of one kind and key.
+ */
+export function withoutSpares(handlers: readonly Handler[], all: readonly Handler[]): readonly Handler[] {
+  const ranked = handlers.filter((handler) => handler[INTERNALS].rank !== undefined);
+  if (ranked.length < 2) return handlers;
+  const toOrder = (handler: Handler) => 2 * (handler[INTERNALS].rank ?? 0) + Number(isBroughtByOther(handler, all));
+  const served = new Map<string, Handler>();
+  for (const handler of ranked) {
+    const known = served.get(toName(handler));
+    if (known && !isBroughtByOther(known, all) && !isBroughtByOther(handler, all)) throw toTaken(toName(handler));
+    if (!known || toOrder(handler) < toOrder(known)) served.set(toName(handler), handler);
+  }
+  return handlers.filter((handler) => !ranked.includes(handler) || served.get(toName(handler)) === handler);
+}
+
+/** Whether another handler brings a handler. */
+export function isBroughtByOther(handler: Handler, all: readonly Handler[]): boolean {
+  const id = toId(handler);
+  return all.some((each) => withAlso(each).slice(1).some((also) => toId(also) === id));
+}
+
+function toTaken(name: string): TypeError {
+  return new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
 }
 
 function isOf(handler: Handler, feature: string): boolean {

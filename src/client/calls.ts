@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/schema
  */
+import type { ClientExtension } from "./extension.ts";
 import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
@@ -146,17 +147,28 @@ export interface ToClientOptions {
   readonly answers: RequestHandlerOptions;
   /** Called with the description of each member of a wrong type that was left out. Can throw. */
   readonly onMisfit: OnMisfit;
+  readonly extensions?: readonly ClientExtension[];
   /** Keeps lists while they are fresh. By default, each list is requested. */
   readonly lists?: ListCache;
   /** Returns the output schema of a tool that the client has not listed. Defaults to no schema. */
   readonly findOutput?: (name: string) => Params | undefined;
 }
 
-const connections = new WeakMap<Client, Rpc>();
+interface Connected {
+  readonly rpc: Rpc;
+  readonly extensions: ToClientOptions["extensions"];
+}
+
+const connections = new WeakMap<Client, Connected>();
 
 /** Begins to treat the requests of a client as requests of different users. */
 export function shareClient(client: Client): void {
-  connections.get(client)?.share();
+  connections.get(client)?.rpc.share();
+}
+
+/** Whether a client has an extension. */
+export function hasExtension(client: Client, id: string): boolean {
+  return connections.get(client)?.extensions?.some((extension) => extension.id === id) ?? false;
 }
 
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
@@ -205,7 +217,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     close,
     [Symbol.asyncDispose]: close,
   };
-  connections.set(client, rpc);
+  connections.set(client, { rpc, extensions: options.extensions });
   return client;
 }
 

@@ -274,7 +274,7 @@ async function attempt(open: Open, versions: readonly string[], options: OwnConn
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(rpc, protocol, { answers: options, lists, onMisfit: onWarning });
+    return toClient(rpc, protocol, { answers: options, lists, onMisfit: onWarning, extensions });
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();

@@ -3,21 +3,23 @@
  */
 import { isModern } from "../client/detect_era.ts";
 import type { RequestOptions } from "../client/rpc.ts";
+import { ID as TASKS } from "../extensions/tasks/task_methods.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { isRemoteError, McpError, MISSING_CAPABILITY, ToolError } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import { type Context, isQuestion } from "../library.ts";
 import type { ForwardedRequest, ForwardRetry } from "../server/call/context.ts";
+import { toCall } from "../server/call/find_call.ts";
 import { findPages, type OwnForwardOptions } from "../server/call/forward.ts";
+import { canPassHandle } from "../server/visibility/relayed_handles.ts";
 import { ActiveTimer } from "./active_timer.ts";
 import { showTexts } from "./foreign_text.ts";
 import { findLoop, toHops } from "./hops.ts";
 import type { ScopeParts } from "./parts.ts";
-import { toAllowed } from "./settings.ts";
+import { type Settings, toAllowed } from "./settings.ts";
 import type { Upstream } from "./upstream.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-const TASKS = "io.modelcontextprotocol/tasks";
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
 export interface PassedRequest {
@@ -25,6 +27,14 @@ export interface PassedRequest {
   /** The name or URI, as the other server knows it. */
   readonly subject: string;
   readonly params: Params;
+  /** Whether the result can be a task of the other server. Otherwise the proxy awaits the task. */
+  readonly canBeTask?: boolean;
+}
+
+/** Whether the caller of a tool can get a task. */
+export function canGetTask(ctx: Context): boolean {
+  const { extensions } = ctx.client.capabilities;
+  return isObject(extensions) && Object.hasOwn(extensions, TASKS) && canPassHandle(toCall(ctx, "call another server"));
 }
 
 /** Sends a request, and passes on its progress, log messages and questions. */
@@ -38,7 +48,7 @@ export async function passOn(
   if (findLoop(ctx, id)) {
     throw new ToolError(`Cannot call ${name}: the request has already passed this server, which would never end`);
   }
-  const passing = new Passing(upstream, scope, ctx, method);
+  const passing = new Passing(upstream, scope, ctx, request);
   const send = (retry: ForwardRetry, given: ForwardedRequest) => passing.send(retry, given, params);
   try {
     const options: OwnForwardOptions = {
@@ -57,45 +67,45 @@ class Passing {
   readonly #scope: ScopeParts;
   readonly #ctx: Context;
   readonly #method: string;
+  readonly #canBeTask: boolean;
   #parked?: string;
 
-  constructor(upstream: Upstream, scope: ScopeParts, ctx: Context, method: string) {
+  constructor(upstream: Upstream, scope: ScopeParts, ctx: Context, { method, canBeTask = false }: PassedRequest) {
     this.#upstream = upstream;
     this.#scope = scope;
     this.#ctx = ctx;
     this.#method = method;
+    this.#canBeTask = canBeTask;
   }
 
   async send(retry: ForwardRetry, given: ForwardedRequest, params: Params): Promise<Result> {
     const { parked } = this.#upstream;
     const options = this.#toPermitted(given);
     const { caller, client: { version } } = this.#ctx;
-    let extensions: Params | undefined;
+    const capabilities = Object(options.meta[CAPABILITIES]);
+    const toTaskMeta = () => ({ ...options.meta, [CAPABILITIES]: { ...capabilities, extensions: { [TASKS]: {} } } });
+    let needsParking = false;
     // A waiting call gets its answer without a connection, even if no new request could be sent.
     if (!parked.has(retry.requestState)) {
-      const { hasSession } = await this.#scope.connect(this.#ctx);
+      const { hasSession, hasTasks } = await this.#scope.connect(this.#ctx);
       if (hasSession && !isModern(version)) return this.#toShown(await this.#request(params, options));
       if (!hasSession) {
         try {
-          return this.#toShown(await this.#request({ ...params, ...retry }, withoutAnswers(options)));
+          const sent = { ...withoutAnswers(options), ...this.#canBeTask && hasTasks && { meta: toTaskMeta() } };
+          return this.#toShown(await this.#request({ ...params, ...retry }, sent));
         } catch (error) {
           const { extensions: declared } = this.#ctx.client.capabilities;
           // A caller without a session that does not support tasks gets the other server's error.
           if (!needsTask(error) || isModern(version) && !declared?.[TASKS]) throw error;
           // The call has not started. As a task, it keeps running while its caller answers, so it also runs only once.
-          extensions = { [TASKS]: {} };
+          needsParking = true;
         }
       }
     }
-    const capabilities = Object(options.meta[CAPABILITIES]);
     const begin = (own: RequestOptions) =>
-      this.#exchange(params, {
-        ...options,
-        ...own,
-        ...extensions && { rounds: true, meta: { ...options.meta, [CAPABILITIES]: { ...capabilities, extensions } } },
-      });
+      this.#exchange(params, { ...options, ...own, ...needsParking && { rounds: true, meta: toTaskMeta() } });
     const request = { caller, capabilities, given: options, ctx: this.#ctx, begin };
-    const result = await parked.run(request, extensions ? {} : retry);
+    const result = await parked.run(request, needsParking ? {} : retry);
     this.#parked = typeof result.requestState === "string" ? result.requestState : undefined;
     return this.#toShown(result);
   }
@@ -158,40 +168,40 @@ class Passing {
       },
       onNotification: (notification) => isLogged && given.onNotification(notification),
       // A server can ask questions for which it got no capability.
-      onElicit: async (asked) => await given.onElicit(this.#toAsked("elicitation/create", asked)),
-      onElicitUrl: async (asked) => await given.onElicitUrl(this.#toAsked("elicitation/create", asked)),
+      onElicit: async (asked) => await given.onElicit(toAsked(settings, "elicitation/create", asked)),
+      onElicitUrl: async (asked) => await given.onElicitUrl(toAsked(settings, "elicitation/create", asked)),
       onSample: async (asked) => {
-        this.#toAsked("sampling/createMessage", asked);
+        toAsked(settings, "sampling/createMessage", asked);
         return await given.onSample(asked);
       },
       roots: async () => {
-        this.#toAsked("roots/list", {});
+        toAsked(settings, "roots/list", {});
         return await given.roots();
       },
     };
   }
 
-  /** Returns the params of a question for the caller. Throws if the other server must not ask it. */
-  #toAsked(method: unknown, params: object): Params {
-    const { forward = {}, name } = this.#upstream.settings;
-    const kind = KINDS_OF_QUESTIONS.find((kind) => String(method).startsWith(kind));
-    if (kind && forward[kind] === false) {
-      throw McpError.internalError(`Cannot ask the client: ${name} must not use ${kind} (forward.${kind})`);
-    }
-    return kind === "elicitation" ? toNamed(name, { ...params }) : { ...params };
-  }
-
   /** Returns a result whose questions name the other server. */
   #toShown(result: Result): Result {
+    const { settings } = this.#upstream;
     const { resultType, inputRequests } = result;
     if (resultType !== "input_required" || !isObject(inputRequests)) return result;
     const shown = Object.entries(inputRequests).map(([key, question]) => {
       const { method, params = {} }: Params = Object(question);
       // The call rejects other params as invalid.
-      return [key, isObject(params) ? { ...Object(question), params: this.#toAsked(method, params) } : question];
+      return [key, isObject(params) ? { ...Object(question), params: toAsked(settings, method, params) } : question];
     });
     return { ...result, inputRequests: Object.fromEntries(shown) };
   }
+}
+
+/** Returns the params of a question for the caller. Throws if the other server must not ask it. */
+export function toAsked({ forward = {}, name }: Settings, method: unknown, params: object): Params {
+  const kind = KINDS_OF_QUESTIONS.find((kind) => String(method).startsWith(kind));
+  if (kind && forward[kind] === false) {
+    throw McpError.internalError(`Cannot ask the client: ${name} must not use ${kind} (forward.${kind})`);
+  }
+  return kind === "elicitation" ? toNamed(name, { ...params }) : { ...params };
 }
 
 /** The members of `forward` that decide about questions. The method of a question begins with the name of its member. */

@@ -5,11 +5,12 @@ import { deadline } from "../core/kit/deadline.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { isRemoteError } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
-import { type Client, shareClient } from "../client/calls.ts";
+import { type Client, hasExtension, shareClient } from "../client/calls.ts";
 import { connect, type OwnConnectOptions } from "../client/connect.ts";
 import type { ClientMiddleware } from "../client/request_middleware.ts";
 import type { Watch } from "../client/subscription.ts";
 import { taskClient } from "../extensions/tasks/client/tasks.ts";
+import { ID as TASKS } from "../extensions/tasks/task_methods.ts";
 import type { ClientCapabilities } from "../library.ts";
 import { isClient, isLines, type Settings } from "./settings.ts";
 
@@ -48,6 +49,8 @@ export class Connection {
   readonly client: Client;
   /** Whether the server asks questions within a session, in which a run of its handler waits for the answer. */
   readonly hasSession: boolean;
+  /** Whether the client can request tasks. A client of the author may lack the extension. */
+  readonly hasTasks: boolean;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   /** Whether new requests need another connection. */
@@ -66,6 +69,7 @@ export class Connection {
   private constructor(client: Client, options: ConnectionOptions) {
     this.client = client;
     this.hasSession = client.server.era === "legacy";
+    this.hasTasks = hasExtension(client, TASKS);
     this.#options = options;
     ({ promise: this.closed, resolve: this.#onClosed } = Promise.withResolvers<void>());
     this.#watching = this.#watch().catch(() => {});

@@ -18,6 +18,7 @@ import type { Target } from "../client/target.ts";
 import { INTERNALS, withInternals } from "../core/internals.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { createTaskExtension } from "../extensions/tasks/task_methods.ts";
+import { addTaskSource, lazySource } from "../extensions/tasks/task_source.ts";
 import { type Params, withoutReserved } from "../core/protocol/jsonrpc.ts";
 import {
   type Completers,
@@ -39,7 +40,7 @@ import type { ServerHandle, StartPart } from "../server/engine/server_handle.ts"
 import type { Feature, GroupedOptions, Remake } from "../server/visibility/feature.ts";
 import { withAlso } from "../server/visibility/registry.ts";
 import type { SubscriptionHooks } from "../server/visibility/subscribers.ts";
-import { passOn } from "./calls.ts";
+import { canGetTask, passOn } from "./calls.ts";
 import { findLoop, toHops } from "./hops.ts";
 import type { KeptEntry, Kind, ScopeParts } from "./parts.ts";
 import { findChange, type ProxyOptions, readSettings, type Settings } from "./settings.ts";
@@ -99,7 +100,12 @@ function createMembers(settings: Settings): readonly Handler[] {
   };
   const startFirst: StartPart = async (server) => {
     const upstream = find(server);
-    const end = upstream.begin(server, "tools");
+    const stop = upstream.begin(server, "tools");
+    const remove = addTaskSource(server, lazySource(async () => (await loadTasks()).openTasks(upstream, server)));
+    const end = async () => {
+      remove();
+      await stop();
+    };
     try {
       const connecting = required || instructions ? upstream.shared.connect(undefined) : undefined;
       if (required) await connecting;
@@ -223,17 +229,23 @@ function toTool(upstream: Upstream, entry: KeptEntry): Tool<string, Params, unkn
   return remember(entry, () => {
     const { scopes } = upstream.settings;
     const { name, listed, scope } = entry;
+    const change = findChange(upstream.settings, name);
     const own = tool.from(listed, async (input, ctx) => {
-      const request = { method: "tools/call", subject: name, params: { name, arguments: input } } as const;
+      // A function around the tool could change the result of a call, but not that of a task.
+      const canBeTask = !change?.run && canGetTask(ctx);
+      const request = { method: "tools/call", subject: name, params: { name, arguments: input }, canBeTask } as const;
+      const passed = await passOn(upstream, { scope, ctx }, request);
+      if (canBeTask && passed.resultType === "task") return await (await loadTasks()).passTask(upstream, ctx, passed);
       // The result of a plain tool then needs no further check.
-      const result = withoutReserved(await passOn(upstream, { scope, ctx }, request));
+      const result = withoutReserved(passed);
       // A result without content would be encoded as data.
       return Array.isArray(result.content) ? result : { ...result, content: [] };
     }, { scopes });
-    const change = findChange(upstream.settings, name);
     return change ? transform(own, { ...change, name: entry.key }) : own;
   });
 }
+
+const loadTasks = () => import("./upstream_tasks.ts");
 
 function toPrompt(upstream: Upstream, entry: KeptEntry): Prompt<string, Readonly<Record<string, string>>> {
   return remember(entry, () => {

@@ -2,7 +2,9 @@
  * The server behind a proxy, as one server of this library uses it: the scopes of its callers, and their limits.
  */
 import { nameLimits, ToolError, withLimits } from "../core/protocol/errors.ts";
+import { INTERNALS } from "../core/internals.ts";
 import type { Context } from "../library.ts";
+import type { Call } from "../server/call/call.ts";
 import { toCall } from "../server/call/find_call.ts";
 import type { Holding } from "../server/capacity/account.ts";
 import type { SubscribedClient } from "../server/visibility/subscribers.ts";
@@ -49,6 +51,9 @@ export class Upstream implements UpstreamParts {
   // Bound: one per provider.
   readonly #handles = new Set<ServerHandle>();
   #resources?: ServerHandle;
+  /** The handles of the tool provider, by server or concrete path. */
+  // Bound: one per concrete path.
+  readonly #tools = new WeakMap<object, ServerHandle>();
   readonly #started = Promise.withResolvers<ServerStores | undefined>();
   /** The resources to whose changes callers subscribe. */
   // Bound: `proxy.watched`.
@@ -87,6 +92,7 @@ export class Upstream implements UpstreamParts {
     if (!this.settings.prefix) this.#proxies.bare.add(this);
     if (part === "resources") this.#resources = server;
     if (part === "tools") this.#started.resolve(server.store);
+    if (part === "tools") this.#tools.set(server[INTERNALS], server);
     return async () => {
       if (this.#handles.size > 1) return void this.#handles.delete(server);
       this.#proxies.bare.delete(this);
@@ -134,6 +140,11 @@ export class Upstream implements UpstreamParts {
     const { watched: total, watchedPerClient: share } = limits.proxy;
     const shareName = "proxy.watchedPerClient";
     return account.pot({ name: "proxy.watched", of: this.potName, total, share, shareName }).keep(account, 1);
+  }
+
+  /** Returns the handle of the tool provider of the server, or of the concrete path, that serves a call. */
+  findTools({ host }: Call): ServerHandle {
+    return this.#tools.get(Object(host.parts)) ?? this.server;
   }
 
   /** Subscribes to changes of a resource, for all callers or for those whose lists contain it. */

@@ -59,6 +59,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/runner_steps.ts": ["src/server/handlers/extension_call.ts"],
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
+  "src/proxy/proxy.ts": ["src/proxy/upstream_tasks.ts"],
   "src/proxy/parked_calls.ts": ["src/proxy/parked_routes.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],
   "src/core/schema/schema_compiler.ts": ["src/core/schema/schema_checks.ts"],

@@ -43,6 +43,34 @@ export function proxyOf(upstream: Pick<Server, "fetch">, transport: "http" | "pi
   return proxy("http://localhost/mcp", { name: "up", fetch, ...options });
 }
 
+/** A server without sessions that answers with any result, error or response. */
+export function forge(answer: (method: string, params: Params, request: Request) => unknown) {
+  return async (request: Request): Promise<Response> => {
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const { id, method, params } = await request.clone().json();
+    if (id === undefined) return new Response(null, { status: 202 });
+    const discovered = {
+      resultType: "complete",
+      supportedVersions: ["2026-07-28"],
+      capabilities: { tools: {}, prompts: {}, resources: {} },
+      ttlMs: 0,
+      cacheScope: "private",
+    };
+    const found = method === "server/discover" ? discovered : await answer(method, params, request);
+    if (found instanceof Response) return found;
+    const { error, ...result } = Object(found ?? { error: { code: -32601, message: "no such method" } });
+    return Response.json({ jsonrpc: "2.0", id, ...error ? { error } : { result } });
+  };
+}
+
+/** The list of tools of a forged server. */
+export const listed = (...names: readonly string[]) => ({
+  resultType: "complete",
+  tools: names.map((name) => ({ name, inputSchema: { type: "object" } })),
+  ttlMs: 60_000,
+  cacheScope: "public",
+});
+
 /** The result of a call of a caller without a session: questions, or content. */
 export interface Round {
   readonly resultType: string;

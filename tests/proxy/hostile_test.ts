@@ -7,42 +7,16 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, plainTool, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { answerAll, callRound, createUpstream, pairs, proxyOf } from "./fixture.ts";
+import { answerAll, callRound, createUpstream, forge, listed, pairs, proxyOf } from "./fixture.ts";
 
 const form = { type: "object", properties: { by: { type: "string" } } } as const;
 const http = { transports: ["http"], perInstance: "services" } as const;
 const LOGGED = { meta: { "io.modelcontextprotocol/logLevel": "debug" } } as const;
 
-/** A server without sessions that answers with any result, error or response. */
-function forge(answer: (method: string, params: Params, request: Request) => unknown) {
-  return async (request: Request): Promise<Response> => {
-    if (request.method !== "POST") return new Response(null, { status: 405 });
-    const { id, method, params } = await request.clone().json();
-    if (id === undefined) return new Response(null, { status: 202 });
-    const discovered = {
-      resultType: "complete",
-      supportedVersions: ["2026-07-28"],
-      capabilities: { tools: {}, prompts: {}, resources: {} },
-      ttlMs: 0,
-      cacheScope: "private",
-    };
-    const found = method === "server/discover" ? discovered : await answer(method, params, request);
-    if (found instanceof Response) return found;
-    const { error, ...result } = Object(found ?? { error: { code: -32601, message: "no such method" } });
-    return Response.json({ jsonrpc: "2.0", id, ...error ? { error } : { result } });
-  };
-}
-
 function forged(answer: Parameters<typeof forge>[0], options: ProxyOptions = {}) {
   return proxy("http://localhost/mcp", { name: "up", fetch: forge(answer), ...options });
 }
 
-const listed = (...names: readonly string[]) => ({
-  resultType: "complete",
-  tools: names.map((name) => ({ name, inputSchema: { type: "object" } })),
-  ttlMs: 60_000,
-  cacheScope: "public",
-});
 const done = (text: string) => ({ resultType: "complete", content: [{ type: "text", text }] });
 
 /** A server with sessions that sends log messages and questions on the stream of the connection, as some SDKs do. */

@@ -6,6 +6,7 @@
 import { isSameJson, toJsonText } from "../../server/call/json_copy.ts";
 import type { Reads } from "../../server/call/handler_call.ts";
 import { joinReads } from "../../server/call/reads.ts";
+import { toAnswerable } from "./task_source.ts";
 import type { ClientInfo, Params, Principal, Result } from "../../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
@@ -130,13 +131,11 @@ export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuesti
 
 /** Returns the result of `tasks/get`. With `capabilities`, omits questions that the client cannot answer. */
 export function toDetailed(record: TaskRecord, capabilities?: ClientInfo["capabilities"]): Params {
-  const open = Object.entries(toOpenQuestions(record));
-  const status = record.work && open.length ? "input_required" : record.status;
-  // The client that called the tool had the capabilities for all questions, but another client may read the task.
-  const shown = capabilities ? open.filter(([, { method }]) => CAPABILITY[method] in capabilities) : open;
+  const open = toOpenQuestions(record);
+  const status = record.work && Object.keys(open).length ? "input_required" : record.status;
   return {
     ...toTask(record, status),
-    ...status === "input_required" && { inputRequests: Object.fromEntries(shown) },
+    ...status === "input_required" && { inputRequests: toAnswerable(open, capabilities) },
     ...status === "completed" && { result: record.result },
     ...status === "failed" && { error: record.error },
   };
@@ -155,13 +154,6 @@ export function toTask(record: TaskRecord, status: TaskStatus = record.status): 
     pollIntervalMs,
   };
 }
-
-/** The capability that a client needs to answer each kind of question. */
-const CAPABILITY: Readonly<Record<string, string>> = {
-  "elicitation/create": "elicitation",
-  "sampling/createMessage": "sampling",
-  "roots/list": "roots",
-};
 
 /**
  * Returns the reason why a principal and its attached values cannot be stored for a further run. Returns `undefined` if

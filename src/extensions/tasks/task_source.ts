@@ -3,7 +3,7 @@
  */
 import { INTERNALS } from "../../core/internals.ts";
 import { toCall } from "../../server/call/find_call.ts";
-import { type Context, McpError, type Params } from "../../library.ts";
+import { type ClientCapabilities, type Context, McpError, type Params } from "../../library.ts";
 import type { HandlerCall } from "../../server/call/handler_call.ts";
 import type { ExtensionEvent, ServerHandle } from "../extension.ts";
 
@@ -23,6 +23,18 @@ export interface TaskSource {
   watch(id: string, ctx: Context, publish: (event: ExtensionEvent) => void): Promise<(() => unknown) | undefined>;
   /** Returns the current notification of a task. The caller was granted the task. */
   load(id: string, ctx: Context): Promise<ExtensionEvent | undefined>;
+}
+
+/** Returns a source that is loaded when a client first refers to a task that no other source knows. */
+export function lazySource(load: () => Promise<TaskSource>): TaskSource {
+  return {
+    get: async (...given) => await (await load()).get(...given),
+    answer: async (...given) => await (await load()).answer(...given),
+    cancel: async (...given) => await (await load()).cancel(...given),
+    grant: async (...given) => await (await load()).grant(...given),
+    watch: async (...given) => await (await load()).watch(...given),
+    load: async (...given) => await (await load()).load(...given),
+  };
 }
 
 /** The sources of each server, or of each concrete path of a server. */
@@ -53,6 +65,23 @@ export async function findInSources<T>(
   // The request may be the first one, for which other parts of the server are still starting.
   return await findNew() ?? await host.lives?.ready().then(findNew, findNew);
 }
+
+/** Returns the questions that a client can answer, or all questions if no client reads them. */
+export function toAnswerable(
+  questions: { readonly [key: string]: { readonly method: string } },
+  capabilities: ClientCapabilities | undefined,
+): Params {
+  // The client that called the tool had the capabilities for all questions, but another client may read the task.
+  const shown = Object.entries(questions).filter(([, { method }]) => !capabilities || CAPABILITY[method] in capabilities);
+  return Object.fromEntries(shown);
+}
+
+/** The capability that a client needs to answer each kind of question. */
+const CAPABILITY: Readonly<Record<string, string>> = {
+  "elicitation/create": "elicitation",
+  "sampling/createMessage": "sampling",
+  "roots/list": "roots",
+};
 
 /** Throws the error for an unknown task if its tool does not exist for the caller now, and the error for a missing scope. */
 export async function checkTool(server: ServerHandle, ctx: Context, tool: HandlerCall): Promise<void> {

@@ -252,7 +252,7 @@ export function findPages(error: unknown): Blocked | undefined {
  * Returns the error for the caller's revision. An error with another reserved code stays unexpected, so the server reports
  * it: to the client, the code would mean that this server's own messages are wrong.
  */
-function toOwn(error: unknown, { method, params: { uri } }: ForwardingCall): unknown {
+export function toOwn(error: unknown, { method, params: { uri } }: Pick<ForwardingCall, "method" | "params">): unknown {
   if (!isRemoteError(error)) return error;
   const { code, message, data } = error;
   if (code === RESOURCE_NOT_FOUND && method === "resources/read") {
@@ -327,7 +327,8 @@ function prepare(
   return { key, requires: [need.capability], make: () => question };
 }
 
-function findNeed(method: unknown, params: Params) {
+/** Returns a question of another server, and the capability that it needs. Returns `undefined` if it is invalid. */
+export function findNeed(method: unknown, params: Params) {
   switch (method) {
     case "elicitation/create":
       // Nobody can check a URL with invisible characters.

@@ -238,6 +238,9 @@ function applyToHandler(options: Options, applied: Layered): Options {
         ...[...registers.values()].map((register) => register(place)),
       ],
       guards,
+      seesResults: layers.some(({ layer, steps: { around, onOutput } }) =>
+        !!(layer[INTERNALS].extension?.around || around || onOutput)
+      ),
       keyed: toKeyed(layers, handler),
       apply: toApply(layers, {
         options,

@@ -29,6 +29,7 @@ import {
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import type { Entry } from "../visibility/pagination.ts";
 import { toName, withAlso } from "../visibility/registry.ts";
+import { withHandles } from "../visibility/relayed_handles.ts";
 import { attempt } from "./attempt.ts";
 import { type CompletionOptions, completions, findCompleter } from "./completion.ts";
 import { HANDLER_ELSEWHERE } from "./option_names.ts";
@@ -46,7 +47,7 @@ import {
   type SourcePage,
   type SourceRange,
 } from "./source_list.ts";
-import { type Tool, tool, tools } from "./tool.ts";
+import { type Definition as ToolDefinition, type Tool, tool, tools } from "./tool.ts";
 
 /** Options of a provider of tools. Only `find` is required. */
 export interface ToolProviderOptions<S extends Services = NoServices> {
@@ -582,9 +583,12 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
     let ofFound = compiled.get(found);
     if (!ofFound) compiled.set(found, ofFound = feature.compile([toRestricted(found)], core, all).methods[method]);
     const runner = await ofFound.find(call);
-    const { wire } = found[INTERNALS].definition as Entry; // The cast is safe, because the handler has the kind of the provider.
+    // The cast is safe, because the handler has the kind of the provider.
+    const { wire, seesResults } = found[INTERNALS].definition as Entry & Pick<ToolDefinition, "seesResults">; // See above.
     // The runner belongs to this server, because `compile` has created it.
-    return Object.assign(runner, { wire: () => wire(core) });
+    const own = Object.assign(runner, { wire: () => wire(core) });
+    // A tool of a proxy can be a task of the other server, whose result no layer of this server sees.
+    return !seesResults && call.client.capabilities.extensions ? withHandles(own) : own;
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);

@@ -380,6 +380,8 @@ interface Elsewhere extends Pick<GroupedOptions, typeof ABOUT> {
 }
 
 export interface Definition extends Callable {
+  /** Whether middleware or a layer wants to see the final result of each call. */
+  readonly seesResults?: boolean;
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
@@ -446,6 +448,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     scopes,
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
+    seesResults: use.length > 0 || layers?.seesResults === true,
     wire: showToLayers(
       layers,
       wireOnce(({ publishSchema }) => ({

@@ -159,6 +159,8 @@ export interface HandlerLayers {
   readonly shown?: ShownEntry;
   /** Set if a layer has the step `onInput` or `onOutput`. */
   readonly guards?: HandlerGuards;
+  /** Whether a layer wants to see the final result of each call. */
+  readonly seesResults?: boolean;
   /** Returns warnings for `mcp check`. */
   warnings(): readonly string[];
   /**

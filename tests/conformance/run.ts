@@ -3,11 +3,12 @@
 // suite's own totals are not used, because some of its checks succeed even if the server does not respond.
 //
 //   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--skills]
-//                         [--server FILE]
+//                         [--server FILE] [--proxy]
 //
 // --cap V sends `?cap=V`, so that the server negotiates at most revision V. Older revisions cannot be tested in another
 // way, because the suite's client always proposes its newest legacy revision. --old uses the last release of the suite
 // that tests only legacy revisions. --tasks and --skills run the scenarios of an extension, and a skipped check fails.
+// --proxy tests gateway.ts, which serves the server through a proxy.
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
@@ -41,6 +42,8 @@ interface Options {
   readonly cap?: string;
   readonly suite: string;
   readonly server: string;
+  /** Whether the suite tests a proxy in front of the server. */
+  readonly isProxied: boolean;
 }
 
 const suites = {
@@ -63,10 +66,12 @@ const TASKS = [
 
 const SKILLS = ["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
+const GATEWAY = new URL("./gateway.ts", import.meta.url).pathname;
+
 function toOptions(args: readonly string[]): Options {
   const values = readOptions(args, {
     values: ["--runtime", "--spec", "--scenario", "--cap", "--server"],
-    flags: ["--old", "--tasks", "--skills"],
+    flags: ["--old", "--tasks", "--skills", "--proxy"],
   });
   const runtime = values.get("--runtime");
   if (runtime !== undefined && runtime !== "deno" && runtime !== "bun" && runtime !== "node") {
@@ -85,6 +90,7 @@ function toOptions(args: readonly string[]): Options {
     scenario: values.get("--scenario"),
     cap: values.get("--cap"),
     suite: suite.version,
+    isProxied: values.has("--proxy"),
     server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
   };
 }
@@ -115,7 +121,7 @@ async function installOnNode(
 }
 
 /** Serves the server file, and waits until the server responds. Disposing the result ends the process. */
-async function serve(runtime: Runtime, file: string): Promise<Served> {
+async function serve(runtime: Runtime, file: string, more: Record<string, string> = {}): Promise<Served> {
   const port = findFreePort();
   // On Node, the file imports the npm package.
   const folder = runtime === "node" ? await Deno.makeTempDir({ prefix: "mcp-conformance-" }) : undefined;
@@ -126,7 +132,7 @@ async function serve(runtime: Runtime, file: string): Promise<Served> {
     : ["bun", file];
   const child = new Deno.Command(command, {
     args,
-    env: { PORT: String(port), BUN_PORT: String(port), NO_COLOR: "1" },
+    env: { PORT: String(port), BUN_PORT: String(port), NO_COLOR: "1", ...more },
     stdin: "null",
     stdout: "null",
     stderr: "inherit",
@@ -213,7 +219,9 @@ async function main(args: readonly string[]): Promise<number> {
   const sums: Record<Status | "known", number> = { passed: 0, failed: 0, known: 0, skipped: 0 };
   const warnings: string[] = [];
   for (const runtime of options.runtimes) {
-    await using server = await serve(runtime, options.server);
+    await using direct = await serve(runtime, options.server);
+    await using proxied = options.isProxied ? await serve(runtime, GATEWAY, { UPSTREAM: direct.url }) : undefined;
+    const server = proxied ?? direct;
     if (options.cap) await checkCap(server, options.cap);
     for (const spec of options.specs) {
       const scenarios = await testVersion(server, spec, options);

@@ -120,6 +120,14 @@ for (
   }, http);
 }
 
+behaviour("times that are no times are replaced, and parts of milliseconds are rounded up", async (connect) => {
+  const state = { createdAt: "yesterday", lastUpdatedAt: 7, ttlMs: 10.5, pollIntervalMs: 0.2 };
+  const { client } = await join(connect, { state });
+  const { createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = await get(client, await start(client));
+  assertEquals([new Date(String(createdAt)).toISOString(), lastUpdatedAt], [createdAt, createdAt]);
+  assertEquals([ttlMs, pollIntervalMs], [11, 1]);
+}, http);
+
 behaviour("a question that the caller cannot answer is left out, and others name their server", async (connect) => {
   const sample = { method: "sampling/createMessage", params: { messages: [], maxTokens: 5 } };
   const state = { status: "input_required", inputRequests: { a: question, b: sample } };

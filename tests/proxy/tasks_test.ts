@@ -245,6 +245,36 @@ behaviour("a task needs the scopes of its tool, and the right to see it, at each
   await reach(ada, id, "completed");
 }, http);
 
+behaviour("a subscriber is not notified while the tool is disabled", async (connect) => {
+  const [first, second] = [gate(), gate()];
+  let reads = 0;
+  const upstream = createUpstream("modern", {
+    handlers: work(async (ctx) => {
+      await first.pass;
+      await ctx.progress(1, { message: "secret" });
+      await second.pass;
+      return "done";
+    }),
+    use: [async (ctx, next) => {
+      if (ctx.method === "tasks/get") reads++;
+      return await next();
+    }],
+  });
+  const { ada, server } = await joinBoth(connect, upstream);
+  const id = await start(ada);
+  const { received, close } = await ada.subscribe({ extensions: { taskIds: [id] } });
+  await until(() => received.length === 1, "the first notification");
+  server.handlers.disable({ tool: "work" });
+  first.open();
+  const before = reads;
+  await until(() => reads > before + 1, "the change was read");
+  assertEquals(received.length, 1);
+  server.handlers.enable({ tool: "work" });
+  second.open();
+  await until(() => received.at(-1)?.params.status === "completed", "the last notification");
+  await close();
+}, http);
+
 behaviour("a tool that the other server has removed hides its tasks", async (connect) => {
   const [extension, made] = work(ask);
   const upstream = createUpstream("modern", { handlers: [extension, made] });

@@ -80,6 +80,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("conformance", []),
     ...["2025-11-25", "2026-07-28"].map((spec) => count("conformance", ["--runtime", "node", "--spec", spec])),
     count("conformance", ["--tasks"]),
+    count("conformance", ["--tasks", "--proxy"]),
     count("conformance", ["--skills"]),
     count("test:workerd", []),
     count("frameworks", ["fastify"]),

@@ -145,16 +145,21 @@ function toEvent(task: ForeignTask, params: Params): ExtensionEvent {
 }
 
 /** Returns the fields that all results about a task contain. `state` is what the other server knows. */
-export function toFields({ id, at }: ForeignTask, { status, statusMessage, ...state }: Params): Params {
-  const began = new Date(at).toISOString();
-  const { createdAt = began, lastUpdatedAt = createdAt, ttlMs = null, pollIntervalMs } = state;
+export function toFields({ id, at }: ForeignTask, state: Params): Params {
+  const { status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = state;
+  const began = toTime(createdAt, new Date(at).toISOString());
   return {
     taskId: id,
     status,
     ...statusMessage !== undefined && { statusMessage },
-    createdAt,
-    lastUpdatedAt,
-    ttlMs,
-    ...pollIntervalMs !== undefined && { pollIntervalMs },
+    createdAt: began,
+    lastUpdatedAt: toTime(lastUpdatedAt, began),
+    ttlMs: typeof ttlMs === "number" ? Math.ceil(ttlMs) : null,
+    ...typeof pollIntervalMs === "number" && { pollIntervalMs: Math.ceil(pollIntervalMs) },
   };
+}
+
+function toTime(value: unknown, otherwise: string): string {
+  const time = typeof value === "string" ? Date.parse(value) : NaN;
+  return Number.isNaN(time) ? otherwise : new Date(time).toISOString();
 }

@@ -72,7 +72,9 @@ export function toAnswerable(
   capabilities: ClientCapabilities | undefined,
 ): Params {
   // The client that called the tool had the capabilities for all questions, but another client may read the task.
-  const shown = Object.entries(questions).filter(([, { method }]) => !capabilities || CAPABILITY[method] in capabilities);
+  const shown = Object.entries(questions).filter(([, { method }]) =>
+    !capabilities || CAPABILITY[method] in capabilities
+  );
   return Object.fromEntries(shown);
 }
 

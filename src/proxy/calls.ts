@@ -34,7 +34,7 @@ export interface PassedRequest {
 /** Whether the caller of a tool can get a task. */
 export function canGetTask(ctx: Context): boolean {
   const { extensions } = ctx.client.capabilities;
-  return isObject(extensions) && Object.hasOwn(extensions, TASKS) && canPassHandle(toCall(ctx, "call another server"));
+  return isObject(Object(extensions)[TASKS]) && canPassHandle(toCall(ctx, "call another server"));
 }
 
 /** Sends a request, and passes on its progress, log messages and questions. */

@@ -51,9 +51,14 @@ behaviour("handlers that bring a tasks extension share one, also when one of the
 
 behaviour("the same tasks() can be passed and be brought", async (connect) => {
   const jobs = tasks();
-  for (const handlers of [[jobs, bringing("a", jobs)], [bringing("a", jobs), jobs]]) {
+  const own = tool({ name: "own", use: [task()], run: () => "done" });
+  for (const isFirst of [true, false]) {
+    const brings = bringing("a", jobs);
+    const handlers = isFirst ? [jobs, brings, own] : [brings, jobs, own];
     const { client, server } = await connect({ handlers }, declared);
     await reach(client, await start(client, {}, "a"), "completed");
+    server.handlers.remove(brings);
+    await reach(client, await start(client, {}, "own"), "completed");
     await server.close();
   }
 }, modern);

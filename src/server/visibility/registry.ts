@@ -23,6 +23,9 @@ export class Registry {
   readonly #core: RegistryParts;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
+  /** The handlers that were passed to `add`, although another handler may bring them too. */
+  // Bound: the handlers.
+  readonly #added = new WeakSet<Handler>();
   /** The handlers to which rules apply, each with the handler that is served instead. */
   #ruled?: ReadonlyMap<Handler, Handler>;
   /**
@@ -97,6 +100,7 @@ export class Registry {
       this.#core.auth?.checkHandler?.(name, handler[INTERNALS].scopes);
     }
     this.#swap([...this.#handlers, ...added.filter((each) => !doubles.has(each))], added);
+    for (const handler of handlers) this.#added.add(handler);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
@@ -114,7 +118,7 @@ export class Registry {
     const brought = new Set(this.#handlers.filter((handler) => !names.has(toId(handler))).flatMap(withAlso));
     const gone = this.#handlers.filter((handler) => {
       const name = toId(handler);
-      return named.has(name) || names.has(name) && !brought.has(handler);
+      return named.has(name) || names.has(name) && !brought.has(handler) && !this.#added.has(handler);
     });
     if (!gone.length) return;
     this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);

@@ -37,6 +37,11 @@ export function canGetTask(ctx: Context): boolean {
   return isObject(Object(extensions)[TASKS]) && canPassHandle(toCall(ctx, "call another server"));
 }
 
+/** Returns metadata with the capabilities of a caller that can get a task. */
+export function withTasks(meta: Params, capabilities: object): Params {
+  return { ...meta, [CAPABILITIES]: { ...capabilities, extensions: { [TASKS]: {} } } };
+}
+
 /** Sends a request, and passes on its progress, log messages and questions. */
 export async function passOn(
   upstream: Upstream,
@@ -83,7 +88,6 @@ class Passing {
     const options = this.#toPermitted(given);
     const { caller, client: { version } } = this.#ctx;
     const capabilities = Object(options.meta[CAPABILITIES]);
-    const toTaskMeta = () => ({ ...options.meta, [CAPABILITIES]: { ...capabilities, extensions: { [TASKS]: {} } } });
     let needsParking = false;
     // A waiting call gets its answer without a connection, even if no new request could be sent.
     if (!parked.has(retry.requestState)) {
@@ -91,7 +95,10 @@ class Passing {
       if (hasSession && !isModern(version)) return this.#toShown(await this.#request(params, options));
       if (!hasSession) {
         try {
-          const sent = { ...withoutAnswers(options), ...this.#canBeTask && hasTasks && { meta: toTaskMeta() } };
+          const sent = {
+            ...withoutAnswers(options),
+            ...this.#canBeTask && hasTasks && { meta: withTasks(options.meta, capabilities) },
+          };
           return this.#toShown(await this.#request({ ...params, ...retry }, sent));
         } catch (error) {
           const { extensions: declared } = this.#ctx.client.capabilities;
@@ -103,7 +110,11 @@ class Passing {
       }
     }
     const begin = (own: RequestOptions) =>
-      this.#exchange(params, { ...options, ...own, ...needsParking && { rounds: true, meta: toTaskMeta() } });
+      this.#exchange(params, {
+        ...options,
+        ...own,
+        ...needsParking && { rounds: true, meta: withTasks(options.meta, capabilities) },
+      });
     const request = { caller, capabilities, given: options, ctx: this.#ctx, begin };
     const result = await parked.run(request, needsParking ? {} : retry);
     this.#parked = typeof result.requestState === "string" ? result.requestState : undefined;

@@ -8,9 +8,10 @@ import {
   ForeignTasks,
   MAX_ID,
   type TaskKeeper,
+  toFailed,
   toFields,
 } from "../extensions/tasks/foreign_tasks.ts";
-import { INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
+import { INVALID_PARAMS, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
 import { isMcpError, isRemoteError, isToolError, McpError } from "../core/protocol/errors.ts";
 import { type Params, type Result, toTypedResult, withoutReserved } from "../core/protocol/jsonrpc.ts";
 import { fitResult } from "../core/protocol/wire.ts";
@@ -19,10 +20,11 @@ import { toCall } from "../server/call/find_call.ts";
 import { findNeed, toOwn } from "../server/call/forward.ts";
 import type { ServerHandle } from "../server/engine/server_handle.ts";
 import { passHandle } from "../server/visibility/relayed_handles.ts";
-import { toAsked } from "./calls.ts";
+import { toAsked, withTasks } from "./calls.ts";
 import { LIST_MS } from "./connection.ts";
 import { showInvisible } from "./foreign_text.ts";
 import { toHops } from "./hops.ts";
+import { toAllowed } from "./settings.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Ends a call with the task that the other server has sent. */
@@ -60,7 +62,7 @@ class Keeper implements TaskKeeper {
   async read(task: ForeignTask, ctx: Context): Promise<ForeignState> {
     let state: TaskState;
     try {
-      state = readTask(await this.#request("tasks/get", task, ctx), task.known);
+      state = readTask(await this.request("tasks/get", task, ctx), task.known);
     } catch (error) {
       const { code } = Object(error);
       if (code !== INVALID_PARAMS && code !== METHOD_NOT_FOUND) throw error;
@@ -79,25 +81,15 @@ class Keeper implements TaskKeeper {
       const { message } = Object(error);
       if (hasEnded(state)) return toFailed(task, message);
       // The task would wait for an answer that nobody gives.
-      await this.cancel(task, ctx).catch(this.#server.report);
+      await this.request("tasks/cancel", task, ctx).catch(this.#server.report);
       return { ...toShown(task, state), status: "cancelled", statusMessage: message };
     }
   }
 
-  async answer(task: ForeignTask, inputResponses: Params, ctx: Context): Promise<unknown> {
-    return await this.#request("tasks/update", task, ctx, { inputResponses });
-  }
-
-  async cancel(task: ForeignTask, ctx: Context): Promise<unknown> {
-    return await this.#request("tasks/cancel", task, ctx);
-  }
-
   #toQuestions({ inputRequests }: TaskState): TaskState["inputRequests"] {
-    const { settings } = this.#upstream;
+    const { settings, settings: { name } } = this.#upstream;
     const questions = Object.entries(inputRequests).map(([key, { method, params }]) => {
-      if (!findNeed(method, params)) {
-        throw new Error(`Cannot ask the client: a question of ${settings.name} is invalid`);
-      }
+      if (!findNeed(method, params)) throw new Error(`Cannot ask the client: a question of ${name} is invalid`);
       return [key, { method, params: toAsked(settings, method, params) }];
     });
     return Object.fromEntries(questions);
@@ -110,11 +102,12 @@ class Keeper implements TaskKeeper {
     return { code, message, ...data !== undefined && { data } };
   }
 
-  async #request(method: string, { known }: ForeignTask, ctx: Context, params: Params = {}): Promise<Result> {
-    const { id, settings: { timeoutMs = LIST_MS } } = this.#upstream;
+  async request(method: string, { known }: ForeignTask, ctx: Context, params: Params = {}): Promise<Result> {
+    const { id, settings } = this.#upstream;
+    const { timeoutMs = LIST_MS } = settings;
     try {
       const scope = await this.#upstream.scopeOf(ctx);
-      const sent = { meta: toHops(ctx, id), timeoutMs };
+      const sent = { meta: withTasks(toHops(ctx, id), toAllowed(ctx.client.capabilities, settings)), timeoutMs };
       return await scope.request(method, { ...params, taskId: known }, sent, { ctx, isRepeatable: true });
     } catch (error) {
       throw isToolError(error) ? McpError.busy(error.message) : isRemoteError(error) ? toOwn(error, ctx) : error;
@@ -125,10 +118,6 @@ class Keeper implements TaskKeeper {
 function toShown(task: ForeignTask, { statusMessage, ...state }: TaskState): Params {
   const text = statusMessage === undefined ? undefined : showInvisible(statusMessage);
   return toFields(task, { ...state, statusMessage: text });
-}
-
-function toFailed(task: ForeignTask, message: string): Params {
-  return { ...toFields(task, { status: "failed", statusMessage: message }), error: { code: INTERNAL_ERROR, message } };
 }
 
 /** Returns the result of a tool, as a call would return it. */

@@ -389,6 +389,18 @@ for (const extensions of [[], [taskClient()]]) {
   }, http);
 }
 
+behaviour("the questions of a task do not depend on what a connected client declares", async (connect) => {
+  const upstream = closeAtEnd(createUpstream("modern", { handlers: work(ask) }));
+  const fetch = async (request: Request) => await upstream.fetch(request);
+  await using connected = await connectClient("http://localhost/mcp", { fetch, extensions: [taskClient()] });
+  const { client, server } = await connect({ handlers: [proxy(connected)] }, asking);
+  const id = await start(client);
+  await reach(client, id, "input_required", "who");
+  await update(client, id, answer);
+  assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "by Ada");
+  await server.close();
+}, http);
+
 Deno.test("a task passes several proxies", async () => {
   const upstream = closeAtEnd(createUpstream("modern", { handlers: work(ask) }));
   const inner = openServer({ name: "inner", handlers: [proxyOf(upstream, "http", { name: "in" })] });

@@ -2,7 +2,7 @@
  * Tasks that another server keeps. Their ids contain sealed what is known about them, so this server keeps nothing.
  */
 import type { ExtensionEvent, ServerHandle } from "../extension.ts";
-import type { Context, Params } from "../../library.ts";
+import { type Context, McpError, type Params } from "../../library.ts";
 import { checkTool, type TaskSource, toAnswerable, toUngranted } from "./task_source.ts";
 
 /** Maximum length of an id of the other server, which can contain the ids of several servers. */
@@ -33,8 +33,8 @@ export interface ForeignState extends Params {
 export interface TaskKeeper {
   /** Returns the state of a task for callers. */
   read(task: ForeignTask, ctx: Context): Promise<ForeignState>;
-  answer(task: ForeignTask, responses: Params, ctx: Context): Promise<unknown>;
-  cancel(task: ForeignTask, ctx: Context): Promise<unknown>;
+  /** Sends a request about a task. */
+  request(method: string, task: ForeignTask, ctx: Context, params?: Params): Promise<unknown>;
 }
 
 export class ForeignTasks implements TaskSource {
@@ -60,15 +60,15 @@ export class ForeignTasks implements TaskSource {
     return inputRequests ? { ...state, inputRequests: toAnswerable(inputRequests, ctx.client.capabilities) } : state;
   }
 
-  async answer(id: string, responses: Params, ctx: Context): Promise<boolean> {
+  async answer(id: string, inputResponses: Params, ctx: Context): Promise<boolean> {
     const task = await this.#open(id, ctx);
-    if (task) await this.#keeper.answer(task, responses, ctx);
+    if (task) await this.#keeper.request("tasks/update", task, ctx, { inputResponses });
     return task !== undefined;
   }
 
   async cancel(id: string, ctx: Context): Promise<boolean> {
     const task = await this.#open(id, ctx);
-    if (task) await this.#keeper.cancel(task, ctx);
+    if (task) await this.#keeper.request("tasks/cancel", task, ctx);
     return task !== undefined;
   }
 
@@ -157,6 +157,12 @@ export function toFields({ id, at }: ForeignTask, state: Params): Params {
     ttlMs: typeof ttlMs === "number" ? Math.ceil(ttlMs) : null,
     ...typeof pollIntervalMs === "number" && { pollIntervalMs: Math.ceil(pollIntervalMs) },
   };
+}
+
+/** Returns the state of a task that has failed, with the reason. */
+export function toFailed(task: ForeignTask, message: string): ForeignState {
+  const { code } = McpError.internalError(message);
+  return { ...toFields(task, { status: "failed", statusMessage: message }), error: { code, message } };
 }
 
 function toTime(value: unknown, otherwise: string): string {

@@ -1,6 +1,15 @@
 // Tasks of a server behind a proxy are tasks of this server, for callers that have tasks.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, group, McpError, type Params, type Server, tool, type ToolReturn } from "../../mod.ts";
+import {
+  type Context,
+  group,
+  isQuestion,
+  McpError,
+  type Params,
+  type Server,
+  tool,
+  type ToolReturn,
+} from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
@@ -369,12 +378,23 @@ behaviour("layers that see the results of calls get the result instead of a task
   await server.close();
 }, http);
 
-behaviour("ready-made layers and groups do not prevent tasks", async (connect) => {
+behaviour("quotas, groups and middleware of the server do not prevent tasks", async (connect) => {
   const upstream = closeAtEnd(createUpstream("modern", { handlers: work(() => "done") }));
   const handlers = [group("g", [proxyOf(upstream, "http", { use: [quota({ concurrency: 1 })] })])];
-  const use = [async (_ctx: Context, next: () => Promise<Params>) => await next()];
-  const { client, server } = await connect({ handlers, use }, declared);
+  const seen: string[] = [];
+  const see = async (ctx: Context, next: () => Promise<Params>) => {
+    try {
+      const result = await next();
+      if (result.status === "completed") seen.push(`${ctx.method}: ${textOf(Object(result.result))}`);
+      return result;
+    } catch (error) {
+      seen.push(`${ctx.method}: ${isQuestion(error) ? "a question" : error}`);
+      throw error;
+    }
+  };
+  const { client, server } = await connect({ handlers, use: [see] }, declared);
   for (let i = 0; i < 3; i++) assertEquals(await finish(client, "g_work"), ["task", "done"]);
+  assertEquals(seen.slice(0, 2), ["tools/call: a question", "tasks/get: done"]);
   await server.close();
 }, http);
 

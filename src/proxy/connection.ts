@@ -24,8 +24,6 @@ export const LIST_MS = 10_000;
 const WATCH_MS = 1000;
 /** Maximum number of open questions on one connection. The limits of `ParkedCalls` are lower. */
 const MAX_QUESTIONS = 256;
-/** The method that subscribes to changes, and the method that begins a session. */
-const OPENING = /^(subscriptions\/listen|initialize)$/;
 const ACKNOWLEDGED = /\/acknowledged$/;
 
 export interface ConnectionOptions {
@@ -88,9 +86,9 @@ export class Connection {
       if (opened++) { for (const list of CHANGING) onChange(list); }
     };
     const use: ClientMiddleware = (request, next) => {
-      if (!OPENING.test(request.method)) return next();
-      // After an interruption, the client itself subscribes again, or begins a new session.
+      // After an interruption, the client itself begins a new session, or subscribes again.
       if (request.method === "initialize") reopened();
+      if (request.method !== "subscriptions/listen" || !isListFilter(request.params.notifications)) return next();
       return next(request, { onNotification: ({ method }) => ACKNOWLEDGED.test(method) && reopened() });
     };
     const own: OwnConnectOptions = {
@@ -204,6 +202,11 @@ export class Connection {
       // Too many unread notifications end a subscription.
     }
   }
+}
+
+/** Whether a subscription is about the lists of a server, and not about a resource. */
+function isListFilter(filter: unknown): boolean {
+  return CHANGING.some((list) => Object.hasOwn(Object(filter), `${list}ListChanged`));
 }
 
 /** Marks the request of a caller that has headers of its own. The server does not get the mark. */

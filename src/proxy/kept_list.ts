@@ -71,7 +71,7 @@ export class KeptList implements Forgettable {
   #refreshMs = REFRESH_MS;
   #isReported = false;
   #isClosed = false;
-  /** Whether a request for the list has failed. The first list is then announced as a change. */
+  /** Whether a request for the list has failed, or a change came before the list. The first list is then announced. */
   #isMissed = false;
 
   constructor(scope: ScopeParts, upstream: UpstreamParts, kind: Kind, hops: readonly string[] = []) {
@@ -120,12 +120,14 @@ export class KeptList implements Forgettable {
     return this.#ordered;
   }
 
-  /** Loads the list again, because the server has announced a change. Does nothing if nobody has requested the list. */
+  /** Loads the list again, because it may have changed. Does nothing for the list of one caller that it has not requested. */
   refresh(): void {
     this.#isChanged = true;
     this.#dropPassed();
     this.#isOutdated = this.#loading !== undefined;
     if (!this.#entries && this.#scope.caller !== undefined || this.#hops.length) return;
+    // Nobody knows the list, but callers can have subscribed to its changes.
+    this.#isMissed ||= !this.#entries;
     if (this.#stopTimer || this.#loading) return;
     const { clock } = this.#upstream.server;
     const quietMs = clock.now() - this.#refreshedAt;

@@ -276,6 +276,18 @@ pairs("a change of a list is announced once", async (join) => {
   await assertRejects(() => client.callTool("first"), McpError, "Unknown tool");
 });
 
+pairs("a change of a list that nobody has requested is announced", async (join) => {
+  const { client, upstream } = await join({
+    upstream: { handlers: [tool({ name: "first", run: () => "1" }), prompt({ name: "p", run: () => "p" })] },
+    proxy: { share: "all" },
+  });
+  assertEquals(textOf(await client.callTool("first")), "1");
+  await using subscription = await client.subscribe({ promptsListChanged: true });
+  upstream.handlers.add(prompt({ name: "q", run: () => "q" }));
+  await until(() => subscription.received.length, "the change was announced");
+  assertEquals(names(await client.listPrompts()), ["p", "q"]);
+});
+
 pairs("foreign hints are listed, and never trusted", async (join) => {
   const read = tool({ name: "read", annotations: { readOnlyHint: true }, run: () => "" });
   const { client } = await join({ upstream: { handlers: [read] } });

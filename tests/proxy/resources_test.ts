@@ -85,6 +85,28 @@ pairs("a subscription learns of changes, also for the URI of a template, until i
   await until(() => began.includes("-live://7"), "the server behind the proxy has no subscriber");
 });
 
+pairs("a subscription to a resource does not load the lists again", async (join) => {
+  const methods: string[] = [];
+  const { client, upstream } = await join({
+    upstream: {
+      handlers: [note, tool({ name: "any", run: () => "" })],
+      use: [async (ctx, next) => {
+        methods.push(ctx.method);
+        return await next();
+      }],
+    },
+  });
+  await client.listResources();
+  await client.listTools();
+  const listed = methods.filter((method) => method.endsWith("/list"));
+  await using subscription = await client.subscribe({ resourceSubscriptions: ["note://one"] });
+  await until(() => {
+    upstream.resourceUpdated("note://one");
+    return subscription.received.length;
+  }, "the change has arrived");
+  assertEquals(methods.filter((method) => method.endsWith("/list")), listed);
+});
+
 pairs("a resource may ask, and its error reaches the caller", async (join) => {
   const form = { type: "object", properties: { by: { type: "string" } } } as const;
   const ask = resource({

@@ -6,6 +6,8 @@
 //
 // With `MCP_STORE` (`memory`, `redis://host:port/db`, `postgres://…`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`,
 // several instances act as one server. Tests of these instances call four additional tools.
+//
+// With `MCP_REVISIONS` (dates of protocol revisions, separated by spaces), the server serves only these revisions.
 import { existsSync } from "node:fs";
 import process from "node:process";
 import {
@@ -16,6 +18,7 @@ import {
   type Principal,
   prompt,
   resource,
+  type Revision,
   type Server,
   tool,
   ToolError,
@@ -49,6 +52,7 @@ if (issuers.length && !resourceUrl) {
 }
 const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
 const [storeUrl] = readWords("MCP_STORE");
+const revisions = readWords("MCP_REVISIONS") as readonly Revision[]; // `createServer` checks the dates.
 const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : storeUrl ? admitAll : undefined;
 
 /** Gives all requests the same principal, so that idempotency keys and links to results are valid for all requests. */
@@ -662,6 +666,7 @@ const server = createServer({
   auth,
   store,
   secret,
+  revisions: revisions.length ? revisions : undefined,
   instructions: "A server to test clients and libraries with.",
   handlers: [
     ...contents,

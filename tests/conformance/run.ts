@@ -3,12 +3,13 @@
 // suite's own totals are not used, because some of its checks succeed even if the server does not respond.
 //
 //   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--skills]
-//                         [--server FILE] [--proxy]
+//                         [--server FILE] [--proxy] [--behind V]
 //
 // --cap V sends `?cap=V`, so that the server negotiates at most revision V. Older revisions cannot be tested in another
 // way, because the suite's client always proposes its newest legacy revision. --old uses the last release of the suite
 // that tests only legacy revisions. --tasks and --skills run the scenarios of an extension, and a skipped check fails.
-// --proxy tests gateway.ts, which serves the server through a proxy.
+// --proxy tests a proxy in front of the server, where a skipped check fails too. With --behind V, the server behind the
+// proxy serves only revision V.
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
@@ -22,6 +23,7 @@ interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
   readonly cap?: string;
+  readonly proxy?: string;
 }
 
 interface Expectation {
@@ -30,6 +32,8 @@ interface Expectation {
   readonly runtime?: Runtime;
   /** Newest revision that the server negotiates in this run. If omitted, the run has no `--cap`. */
   readonly cap?: string;
+  /** Revision of the server behind a proxy, or "all". If omitted, the run has no `--proxy`. */
+  readonly proxy?: string;
   readonly reason: string;
 }
 
@@ -40,10 +44,10 @@ interface Options {
   /** Scenarios of an extension. The suite runs these scenarios one after another. */
   readonly extension?: readonly string[];
   readonly cap?: string;
+  /** Revision of the server behind a proxy, or "all". `undefined` without a proxy. */
+  readonly proxy?: string;
   readonly suite: string;
   readonly server: string;
-  /** Whether the suite tests a proxy in front of the server. */
-  readonly isProxied: boolean;
 }
 
 const suites = {
@@ -66,11 +70,11 @@ const TASKS = [
 
 const SKILLS = ["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
-const GATEWAY = new URL("./gateway.ts", import.meta.url).pathname;
+const PROXY = new URL("./proxy.ts", import.meta.url).pathname;
 
 function toOptions(args: readonly string[]): Options {
   const values = readOptions(args, {
-    values: ["--runtime", "--spec", "--scenario", "--cap", "--server"],
+    values: ["--runtime", "--spec", "--scenario", "--cap", "--server", "--behind"],
     flags: ["--old", "--tasks", "--skills", "--proxy"],
   });
   const runtime = values.get("--runtime");
@@ -89,8 +93,8 @@ function toOptions(args: readonly string[]): Options {
     extension,
     scenario: values.get("--scenario"),
     cap: values.get("--cap"),
+    proxy: values.get("--behind") ?? (values.has("--proxy") ? "all" : undefined),
     suite: suite.version,
-    isProxied: values.has("--proxy"),
     server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
   };
 }
@@ -121,7 +125,7 @@ async function installOnNode(
 }
 
 /** Serves the server file, and waits until the server responds. Disposing the result ends the process. */
-async function serve(runtime: Runtime, file: string, more: Record<string, string> = {}): Promise<Served> {
+async function serve(runtime: Runtime, file: string, more?: Readonly<Record<string, string>>): Promise<Served> {
   const port = findFreePort();
   // On Node, the file imports the npm package.
   const folder = runtime === "node" ? await Deno.makeTempDir({ prefix: "mcp-conformance-" }) : undefined;
@@ -172,7 +176,7 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
     }
     const text = await runSuite(options.suite, [...args, ...choice]);
     const names = options.scenario ? [options.scenario] : await listScenarios(options.suite, "server", spec);
-    const scenarios = await readScenarios(output, "server", names);
+    const scenarios = await readScenarios(output, "server", names, options.proxy !== undefined);
     if (options.scenario) console.log(text);
     return scenarios;
   } finally {
@@ -183,7 +187,7 @@ async function testVersion(server: Served, spec: string, options: Options): Prom
 function isExpected(run: Run, name: string): (row: Expectation) => boolean {
   return (row) =>
     row.scenario === name && row.spec === run.spec && (row.runtime ?? run.runtime) === run.runtime &&
-    row.cap === run.cap;
+    row.cap === run.cap && row.proxy === run.proxy;
 }
 
 /** Lists unexpected failures, and expected failures that pass. The exit code depends on whether there are any. */
@@ -219,13 +223,14 @@ async function main(args: readonly string[]): Promise<number> {
   const sums: Record<Status | "known", number> = { passed: 0, failed: 0, known: 0, skipped: 0 };
   const warnings: string[] = [];
   for (const runtime of options.runtimes) {
-    await using direct = await serve(runtime, options.server);
-    await using proxied = options.isProxied ? await serve(runtime, GATEWAY, { UPSTREAM: direct.url }) : undefined;
-    const server = proxied ?? direct;
+    const { proxy } = options;
+    await using behind = await serve(runtime, options.server, proxy && proxy !== "all" ? { MCP_REVISIONS: proxy } : {});
+    await using gateway = proxy ? await serve(runtime, PROXY, { MCP_UPSTREAM: behind.url }) : undefined;
+    const server = gateway ?? behind;
     if (options.cap) await checkCap(server, options.cap);
     for (const spec of options.specs) {
       const scenarios = await testVersion(server, spec, options);
-      const run = { runtime, spec, cap: options.cap };
+      const run = { runtime, spec, cap: options.cap, proxy };
       const counts: typeof sums = { passed: 0, failed: 0, known: 0, skipped: 0 };
       for (const { name, status } of scenarios) {
         const row = expected.find(isExpected(run, name));
@@ -233,8 +238,9 @@ async function main(args: readonly string[]): Promise<number> {
         counts[row ? status === "failed" ? "known" : "failed" : status]++;
         if (row && status === "failed") known.push(`${runtime} ${spec} ${name} | ${row.reason}`);
       }
-      const cells = `${runtime.padEnd(8)}${spec.padEnd(12)}${(options.cap ?? "-").padEnd(12)}`;
-      table.push(cells + Object.values(counts).map((count) => String(count).padStart(8)).join(""));
+      const cells = `${runtime.padEnd(8)}${spec.padEnd(12)}${(options.cap ?? proxy ?? "-").padEnd(12)}`;
+      const checks = scenarios.reduce((sum, each) => sum + each.checks, 0);
+      table.push(cells + [...Object.values(counts), checks].map((count) => String(count).padStart(8)).join(""));
       for (const name of ["passed", "failed", "known", "skipped"] as const) sums[name] += counts[name];
       for (const line of findProblems(run, scenarios, expected)) problems.push(`${runtime} ${spec} ${line}`);
       for (const { name, warnings: lines } of scenarios) {
@@ -242,7 +248,7 @@ async function main(args: readonly string[]): Promise<number> {
       }
     }
   }
-  console.log(`suite ${options.suite}\nruntime spec        cap           passed  failed   known skipped`);
+  console.log(`suite ${options.suite}\nruntime spec        cap           passed  failed   known skipped  checks`);
   for (const row of table) console.log(row);
   for (const line of warnings) console.log(`WARNING ${line}`);
   for (const line of problems) console.log(`FAILURE ${line}`);

@@ -11,6 +11,8 @@ export interface Check {
 export interface Scenario {
   readonly name: string;
   readonly status: Status;
+  /** The number of checks that passed. */
+  readonly checks: number;
   readonly failures: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -70,9 +72,10 @@ function toScenario(name: string, checks: readonly Check[]): Scenario {
   const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
   const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
   const warnings = checks.filter((check) => check.status === "WARNING").map(toLine);
-  const tested = checks.some((check) => check.status === "SUCCESS" && check.id !== "wire-schema-valid");
+  const passed = checks.filter((check) => check.status === "SUCCESS");
+  const tested = passed.some((check) => check.id !== "wire-schema-valid");
   const status = failures.length > 0 ? "failed" : tested || warnings.length > 0 ? "passed" : "skipped";
-  return { name, status, failures, warnings };
+  return { name, status, checks: passed.length, failures, warnings };
 }
 
 /**

@@ -99,6 +99,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     // The scenarios differ by revision and by authorization server, and tests/client and tests/auth test both too.
     series("conformance:client", []),
     series("conformance", ["--old"]),
+    series("conformance", ["--proxy"]),
+    series("conformance", ["--behind", "2025-11-25"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
     ...["redis", "postgres", "sqlite"].flatMap((store) =>
       ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))

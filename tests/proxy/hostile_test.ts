@@ -218,6 +218,31 @@ pairs("pages of errors name the server that asks, and show invisible characters"
   assertEquals(textOf(await client.callTool("open")), "opened");
 }, { behind: ["legacy"] });
 
+pairs("a page that the user has not finished is not asked for again during the call", async (join) => {
+  let count = 0;
+  const open = tool({
+    name: "open",
+    run() {
+      const url = `https://example.com/${++count}`;
+      throw new McpError(-32042, "Open the page", {
+        elicitations: [{ mode: "url", elicitationId: url, url, message: "" }],
+      });
+    },
+  });
+  let asked = 0;
+  const { client } = await join({
+    upstream: { handlers: [open] },
+    client: {
+      onElicitUrl() {
+        asked++;
+        return { action: "accept" };
+      },
+    },
+  });
+  const { isError, content } = await client.callTool("open");
+  assertEquals([isError, Object(content[0]).text, asked, count], [true, sentence("call again"), 1, 2]);
+}, { behind: ["legacy"] });
+
 behaviour("a result of the other server cannot claim that its form is a page", async (join) => {
   const gateway = forged((method, params) => {
     if (method === "tools/list") return listed("ask");

@@ -100,6 +100,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const place = await reservePlace(call, key);
   const request = toRequest(forwarding, key);
   const before = place.rounds?.get(place.key);
+  let last = before;
   let questions = before?.questions ?? 0;
   let retry = before ? await answerOrEnd(forwarding, key, before) : {};
   for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
@@ -110,7 +111,13 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
     const { resultType, inputRequests, requestState, [BLOCKED]: isBlocked } = Object(result) as Partial<Blocked>;
     if (resultType !== "input_required") return result as R; // See above.
     const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
+    if (isBlocked && last?.isBlocked) {
+      throw new ToolError(
+        "Cannot continue: the other server still requires its page; finish what the page asks for, and then call again",
+      );
+    }
     const asked = { round, inputRequests, requestState, questions: questions += added, ...isBlocked && { isBlocked } };
+    last = asked;
     if (questions > MAX_QUESTIONS) {
       throw new Error(
         `Cannot forward the request: the other server asked more than ${MAX_QUESTIONS} questions, which is the limit`,

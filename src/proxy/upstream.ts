@@ -60,6 +60,8 @@ export class Upstream implements UpstreamParts {
   readonly #subscribed = new Set<string>();
   #share: "all" | "caller" | undefined;
   #detecting?: Promise<void>;
+  /** Resolves when the connection that has shown whether the server has sessions is closed. */
+  #detected?: Promise<void>;
   #all?: Scope;
   // Bound: `MAX_CALLERS`, and `MAX_OF_CALLER` scopes of each.
   readonly #scopes = new Map<string | object, Scope[]>();
@@ -103,7 +105,7 @@ export class Upstream implements UpstreamParts {
       const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
       this.#scopes.clear();
       this.#all = undefined;
-      await Promise.all(scopes.map((scope) => scope.close()));
+      await Promise.all([this.#detected, ...scopes.map((scope) => scope.close())]);
       this.#handles.delete(server);
     };
   }
@@ -301,7 +303,8 @@ export class Upstream implements UpstreamParts {
     const isPerCaller = hasSession && !isClient(this.settings.target);
     this.#share = isPerCaller ? "caller" : "all";
     if (!isPerCaller) return;
-    await this.#all?.close();
+    // A command can take seconds to end. The callers do not wait for it.
+    this.#detected = this.#all?.close();
     this.#all = undefined;
   }
 

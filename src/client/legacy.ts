@@ -4,6 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @see specification/2025-11-25/basic/transports
  */
+import { INTERNALS } from "../core/internals.ts";
 import { isRemoteError, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { LogLevel } from "../core/protocol/types.ts";
@@ -13,7 +14,7 @@ import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { startResponseTimer } from "../core/kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerInfo, toServerInfo } from "./protocol.ts";
-import type { SubscriptionFilter, Watch } from "./subscription.ts";
+import type { OwnWatch, SubscriptionFilter } from "./subscription.ts";
 import { explain, toShown } from "./shown.ts";
 
 /** Adds the session id and the protocol revision to the HTTP headers of messages. */
@@ -125,7 +126,7 @@ class LegacyProtocol implements Protocol {
     }
   }
 
-  async watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch> {
+  async watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<OwnWatch> {
     const { signal } = this.#stop;
     const { listeners, channel } = this.#rpc;
     const granted = this.#options.recovers ? toGranted(filter, this.#handshake.capabilities) : filter;
@@ -148,13 +149,13 @@ class LegacyProtocol implements Protocol {
     signal.addEventListener("abort", finish);
     channel.ended?.then(finish);
     try {
-      await this.#openForChanges(finish);
+      const hasStream = await this.#openForChanges(finish);
       await this.#subscribe(uris);
+      return { granted, ended, close, [INTERNALS]: { hasStream } };
     } catch (error) {
       await close().catch(() => {});
       throw error;
     }
-    return { granted, ended, close };
   }
 
   async setLogLevel(level: LogLevel): Promise<void> {
@@ -259,15 +260,18 @@ class LegacyProtocol implements Protocol {
   }
 
   /**
-   * Opens the standalone stream to receive changes. If `recovers` is `false`, calls `onEnd` when the stream has ended.
+   * Opens the standalone stream to receive changes. Returns `false` if the server has no such stream. If `recovers` is
+   * `false`, calls `onEnd` when the stream has ended.
    */
-  async #openForChanges(onEnd: () => void): Promise<void> {
-    if (!await this.#listen() && this.#rpc.channel.openStream) {
+  async #openForChanges(onEnd: () => void): Promise<boolean> {
+    const hasStream = !this.#rpc.channel.openStream || await this.#listen();
+    if (!hasStream) {
       this.#options.onWarning(
         "Cannot receive notifications of changes outside of requests: the server has no standalone stream",
       );
     }
     if (!this.#options.recovers) (await this.#stream)?.ended.then(onEnd);
+    return hasStream;
   }
 
   async #subscribe(uris: readonly string[]): Promise<void> {

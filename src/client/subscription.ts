@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  */
+import type { INTERNALS } from "../core/internals.ts";
 import type { Params, Result } from "../core/protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
@@ -28,6 +29,12 @@ export interface Watch {
   readonly ended: Promise<Result | undefined>;
   /** Ends the subscription. */
   close(): Promise<void>;
+}
+
+/** A subscription, for a part of this library that must not miss a change. */
+export interface OwnWatch extends Watch {
+  /** `hasStream` is `false` if the server can announce changes only on the streams of requests. */
+  readonly [INTERNALS]?: { readonly hasStream: boolean };
 }
 
 /**

@@ -8,7 +8,7 @@ import { isObject } from "../core/protocol/jsonrpc.ts";
 import { type Client, hasExtension, shareClient } from "../client/calls.ts";
 import { connect, type OwnConnectOptions } from "../client/connect.ts";
 import type { ClientMiddleware } from "../client/request_middleware.ts";
-import type { Watch } from "../client/subscription.ts";
+import type { OwnWatch, Subscription, Watch } from "../client/subscription.ts";
 import { taskClient } from "../extensions/tasks/client/tasks.ts";
 import { ID as TASKS } from "../extensions/tasks/task_methods.ts";
 import type { ClientCapabilities } from "../library.ts";
@@ -185,8 +185,9 @@ export class Connection {
     const declared = CHANGING.filter((list) => isObject(capabilities[list]) && capabilities[list].listChanged === true);
     if (!declared.length) return;
     const filter = Object.fromEntries(declared.map((list) => [`${list}ListChanged`, true]));
-    const subscription = await this.client.subscribe(filter);
-    for (const list of declared) this.#announced.add(list);
+    const subscription: Subscription & OwnWatch = await this.client.subscribe(filter);
+    const { granted, [INTERNALS]: { hasStream } = { hasStream: true } } = subscription;
+    for (const list of declared) if (hasStream && granted[`${list}ListChanged`]) this.#announced.add(list);
     void this.#read(subscription).then(() => this.#announced.clear()).then(() => this.lose());
   }
 

@@ -165,6 +165,22 @@ each("a slow list serves the last known one", async (connect, _, behind) => {
   await line.server.close();
 });
 
+each("a list is loaded again if the server cannot announce its changes", async (connect, _, behind) => {
+  const line = new Line(createUpstream(behind, { handlers: [say("far")] }));
+  const fetch = async (request: Request) => {
+    const { method = "" } = request.method === "POST" ? await request.clone().json() : {};
+    const isStream = request.method === "GET" || method === "subscriptions/listen";
+    return isStream ? new Response(null, { status: 405 }) : await line.fetch(request);
+  };
+  const { client, server, takeFaults } = await connect({ handlers: [line.proxy({ fetch })] });
+  assertEquals(names(await client.listTools()), ["far"]);
+  line.server.handlers.add(say("new"));
+  assertEquals(names(await client.listTools()), ["far", "new"]);
+  takeFaults();
+  await server.close();
+  await line.server.close();
+});
+
 each("`required` makes ready() fail without the server", async (connect, _, behind) => {
   const line = new Line(createUpstream(behind));
   line.isUp = false;

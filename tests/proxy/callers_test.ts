@@ -1,7 +1,8 @@
 // Callers of a proxy: whose credentials, connection and lists they use, and what they cannot reach of each other.
 import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { type Context, createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
+import { toolSearch } from "../../src/ready/search/search.ts";
 import { behaviour, gate, plainTool, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { createUpstream, type Era, pairs, proxyOf } from "./fixture.ts";
@@ -53,6 +54,39 @@ both("users with keys of their own have their own lists and calls, at the same t
   await server.close();
   await office.close();
 });
+
+both(
+  "users with keys of their own find only their own tools, also while other servers are down or hang",
+  async (connect, _, behind) => {
+    const { server: office } = createOffice(behind);
+    const headers = (ctx: Context) => ({ authorization: `Bearer key-of-${ctx.principal?.id}` });
+    const refuse = () => Promise.reject(new TypeError("connection refused"));
+    const hang = ({ signal }: Request) =>
+      new Promise<Response>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const url = "http://localhost/mcp";
+    const { client: ada, server, join, takeFaults } = await connect({
+      handlers: [
+        proxy(url, { prefix: "down_", headers, fetch: refuse }),
+        proxy(url, { prefix: "hanging_", headers, fetch: hang, timeoutMs: 200 }),
+        proxyOf(office, "http", { prefix: "office_", headers }),
+        toolSearch(),
+      ],
+    }, { principal: { id: "ada" } });
+    const bob = await join({ principal: { id: "bob" } });
+    for (const [client, own, other] of [[ada, "ada", "bob"], [bob, "bob", "ada"]] as const) {
+      const found = textOf(await client.callTool("search_tools", { query: `of ${own} of ${other}` }));
+      assertEquals([found.includes(`office_of_${own}`), found.includes(`office_of_${other}`)], [true, false]);
+      const call = async (name: string) => await client.callTool("call_tool", { name, arguments: {} });
+      assertEquals(textOf(await call(`office_of_${own}`)), own);
+      assertEquals((await call(`office_of_${other}`)).isError, true);
+      assertEquals((await call(`down_of_${own}`)).isError, true);
+    }
+    takeFaults();
+    await server.close();
+    takeFaults();
+    await office.close();
+  },
+);
 
 both("the caller's own token is never passed on", async (connect, _, behind) => {
   const { server: office, seen } = createOffice(behind);

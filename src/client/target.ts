@@ -1,6 +1,7 @@
 /**
  * Opens a channel to a server at a URL, in a child process, or in this process.
  */
+import { globalFetch } from "./redirects.ts";
 import { isRemoteError, quote } from "../core/protocol/errors.ts";
 import { toMessage } from "../core/kit/error_state.ts";
 import { hideCredentials } from "../core/kit/url_text.ts";
@@ -145,7 +146,7 @@ async function readErrors(errors: ReadableStream<Uint8Array>, onText: (text: str
 }
 
 function toHttp(target: string | URL, options: TargetOptions): HttpChannelOptions {
-  const { fetch = (request: Request) => globalThis.fetch(request), headers, trace, auth } = options;
+  const { fetch = globalFetch, headers, trace, auth } = options;
   if (auth && new Headers(headers).has("authorization")) {
     throw new TypeError(
       "Cannot connect: both auth and headers set the Authorization header; remove auth, or authorization from headers",

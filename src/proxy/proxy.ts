@@ -80,7 +80,7 @@ export function proxy(target: Target | Client, options: ProxyOptions = {}): Hand
 const INSTRUCTIONS_MS = 2000;
 
 function createMembers(settings: Settings): readonly Handler[] {
-  const { name, use, tags, allow, scopes, listMs, instructions, required } = settings;
+  const { name, use, tags, allow, scopes, listMs, uris, instructions, required } = settings;
   /** Each server has an upstream of its own, which the providers share. */
   const slot = {};
   const find = (server: ServerHandle | undefined): Upstream => {
@@ -158,6 +158,7 @@ function createMembers(settings: Settings): readonly Handler[] {
     resourceProvider({
       ...common,
       scopes,
+      uris,
       start(server) {
         const upstream = find(server);
         const end = upstream.begin(server, "resources");

@@ -118,7 +118,8 @@ export class Scope implements ScopeParts {
 
   serves(uri: string): boolean {
     const { resources, resourceTemplates } = this.lists;
-    if (resources.get(uri)) return true;
+    const { uris = [] } = this.#upstream.settings;
+    if (resources.get(uri) || uris.some((prefix) => uri.startsWith(prefix))) return true;
     return resourceTemplates.known.some(({ key }) => matchTemplate(key, uri));
   }
 

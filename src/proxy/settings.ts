@@ -55,6 +55,12 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
      */
     readonly change?: Readonly<Record<string, TransformOptions<string, Params, never, unknown>>>;
   };
+  /**
+   * Prefixes of URIs that the other server serves without listing them, such as `result:` for links in results of tools.
+   * Other servers of yours that list such a URI take precedence. Defaults to none: only listed URIs and those of templates
+   * are served.
+   */
+  readonly uris?: readonly string[];
   /** Scopes that a caller must have for everything of the other server. Defaults to no scopes. */
   readonly scopes?: readonly string[];
   /**
@@ -100,6 +106,7 @@ const OPTIONS: KnownOptions<keyof ProxyOptions> = {
     fetch: "function",
     share: ["all", "caller"],
     tools: { names: { include: "texts", exclude: "texts", change: true } },
+    uris: "texts",
     use: "functions",
     tags: "texts",
     allow: "function",

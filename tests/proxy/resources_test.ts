@@ -44,6 +44,20 @@ pairs("templates are listed, matched and completed", async (join) => {
   assertEquals(values, ["books of left"]);
 });
 
+pairs(
+  "a linked resource that the server behind the proxy does not list is read by its prefix in `uris`",
+  async (join) => {
+    const hidden = resourceProvider({ scheme: "hidden", name: "hidden", read: (uri) => `text of ${uri}` });
+    const options = { upstream: { handlers: [note, hidden] } };
+    const { client } = await join({ ...options, proxy: { uris: ["hidden:"] } });
+    assertEquals((await client.readResource("hidden:1")).contents[0].text, "text of hidden:1");
+    assertEquals((await client.readResource("note://one")).contents[0].text, "Milk");
+    await assertRejects(() => client.readResource("note://two"), McpError);
+    const { client: other } = await join(options);
+    await assertRejects(() => other.readResource("hidden:1"), McpError);
+  },
+);
+
 pairs("a missing resource has the error code of the caller's revision", async (join, { era }) => {
   const gone = resource({
     uri: "gone://{id}",

@@ -106,6 +106,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))
     ),
     ...ENGINES.map((engine) => series("load:kills", ["--engine", engine, "--kills", "20"])),
+    ...["2025-11-25", "2026-07-28"].map((behind) => series("load:kills", ["--proxy", behind, "--kills", "20"])),
     series("load:kills", ["--pause", "--engine", "redis", "--kills", "20"]),
     series("load:kills", ["--pause", "--engine", "postgres", "--kills", "20"]),
     series("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),

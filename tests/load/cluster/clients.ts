@@ -39,8 +39,11 @@ type Era = "modern" | "legacy";
 const ERAS: readonly Era[] = ["modern", "legacy"];
 const WATCHED = "test://watched-resource";
 
-/** Starts clients of every kind. */
-export async function startCrowd(send: Send): Promise<Crowd> {
+/** The error that promises that a call has not reached the server behind a proxy. */
+const NOT_RUN = /so this request has not run/;
+
+/** Starts clients of every kind. `effects` is the path of the file with the keys of calls that have run. */
+export async function startCrowd(send: Send, effects: string): Promise<Crowd> {
   const seen: Seen = { counts: {}, errors: new Map(), faults: [], handshakes: 0, longestMs: 0 };
   let isOver = false;
   let killedAt = 0;
@@ -162,6 +165,29 @@ export async function startCrowd(send: Send): Promise<Crowd> {
     }));
   }
 
+  // A call has its effect at most once, and never if the client reads that the call has not run.
+  const runs = new Map<string, "once" | "never" | "unknown">();
+  for (const era of ERAS) {
+    for (const asks of [false, true]) {
+      const actor = await open(era);
+      loops.push(repeat(async () => {
+        const kind = `effect ${era}${asks ? " asked" : ""}`;
+        const key = `${kind} ${crypto.randomUUID()}`;
+        let outcome: "never" | "unknown" = "unknown";
+        const text = await attempt(kind, async () => {
+          try {
+            return toText(await actor.callTool("effect", { key, asks }));
+          } catch (error) {
+            if (NOT_RUN.test(String(error))) outcome = "never";
+            throw error;
+          }
+        });
+        runs.set(key, text === undefined ? outcome : "once");
+        expect(kind, text, key);
+      }));
+    }
+  }
+
   const changes = new Map<string, number>();
   const subscriptions: Promise<void>[] = [];
   for (const era of ERAS) {
@@ -205,6 +231,12 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       await Promise.all(loops);
       for (const client of clients) await client.close().catch(() => {});
       await Promise.all(subscriptions);
+      const keys = (await Deno.readTextFile(effects)).trim().split("\n");
+      for (const [key, outcome] of runs) {
+        const times = keys.filter((each) => each === key).length;
+        const isWrong = times > 1 || outcome === "once" && !times || outcome === "never" && times;
+        if (isWrong) seen.faults.push(`${key}: ran ${times} times, but the client knows: ${outcome}`);
+      }
       // Each key must have a different value, and no number may be missing. This shows that no call was lost or
       // doubled.
       const numbers = new Set(values.values());
@@ -215,9 +247,10 @@ export async function startCrowd(send: Send): Promise<Crowd> {
   };
 }
 
-function toText({ content }: { readonly content: readonly object[] }): string {
+function toText({ content, isError }: { readonly content: readonly object[]; readonly isError?: boolean }): string {
   const [first] = content;
   if (!first || !("text" in first)) throw new Error(`no text: ${JSON.stringify(content)}`);
+  if (isError) throw new Error(String(first.text));
   return String(first.text);
 }
 

@@ -166,7 +166,8 @@ export async function startCluster(
 }
 
 async function forward(request: Request, instances: readonly Instance[]): Promise<Response> {
-  const body = request.body && await request.arrayBuffer();
+  // If a reused connection is cut, Deno sends another body again.
+  const body = request.body && await request.blob();
   const { pathname, search } = new URL(request.url);
   const { method, headers, signal } = request;
   const left = instances.filter(({ isUp }) => isUp);

@@ -5,9 +5,10 @@
 // instance is suspended for up to 9 seconds instead, and continues with what it did before.
 //
 //   deno task load:kills [--engine redis|postgres|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
-//                        [--pause] [--skew MS]
+//                        [--pause] [--skew MS] [--proxy REVISION]
 //
-// With --skew, the clocks of the instances differ by MS milliseconds. Redis and PostgreSQL have their own clock.
+// With --skew, the clocks of the instances differ by MS milliseconds. Redis and PostgreSQL have their own clock. With
+// --proxy, two instances are proxies of another server, which serves only the revision, and which is killed too.
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, MISSING, RUNTIMES, startCluster } from "./instances.ts";
@@ -26,14 +27,18 @@ interface Run {
   readonly kills: number;
   readonly mode: Mode;
   readonly skewMs: number;
+  /** Revision of the server behind the instances, if they are proxies. */
+  readonly proxy?: string;
 }
 
 function toRuns(args: readonly string[]): readonly Run[] {
   const values = readOptions(args, {
-    values: ["--engine", "--runtime", "--kills", "--skew"],
+    values: ["--engine", "--runtime", "--kills", "--skew", "--proxy"],
     flags: ["--rolling", "--pause"],
   });
-  const engines = ENGINES.filter((each) => (values.get("--engine") ?? each) === each);
+  const proxy = values.get("--proxy");
+  const engine = proxy ? "redis" : values.get("--engine");
+  const engines = ENGINES.filter((each) => (engine ?? each) === each);
   const kills = Number(values.get("--kills") ?? 5);
   const runtime = values.get("--runtime");
   if (!engines.length || !(kills > 0) || runtime !== undefined && !RUNTIMES[runtime]) {
@@ -46,23 +51,36 @@ function toRuns(args: readonly string[]): readonly Run[] {
     kills,
     mode,
     skewMs: Number(values.get("--skew") ?? 0),
+    proxy,
   }));
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function runKills({ engine, runtime, kills, mode, skewMs }: Run): Promise<Crowd["seen"]> {
-  await using cluster = await startCluster({ engine, runtimes: RUNTIMES[runtime], skewMs });
-  const crowd = await startCrowd(cluster.send);
+async function runKills({ engine, runtime, kills, mode, skewMs, proxy }: Run): Promise<Crowd["seen"]> {
+  const effects = await Deno.makeTempFile({ prefix: "mcp-effects-" });
+  const runtimes = RUNTIMES[runtime];
+  const env: Record<string, string> = { EFFECTS: effects, ...proxy && { MCP_REVISIONS: proxy } };
+  await using behind = proxy ? await startCluster({ engine: "sqlite", runtimes, count: 1, env }) : undefined;
+  const [upstream] = behind?.instances ?? [];
+  const proxies = upstream && { file: "proxy_server.ts", count: 2 };
+  if (upstream) env.MCP_UPSTREAM = `${upstream.origin}/mcp`;
+  await using cluster = await startCluster({ engine, runtimes, skewMs, env, ...proxies });
+  const instances = [...cluster.instances, ...behind?.instances ?? []];
+  const crowd = await startCrowd(cluster.send, effects);
   await crowd.checkSubscribers();
   for (let kill = 0; kill < kills; kill++) {
-    const victim = cluster.instances[Math.floor(Math.random() * cluster.instances.length)];
+    const victim = instances[Math.floor(Math.random() * instances.length)];
     await pause(200 + Math.random() * 600);
     if (mode === "pauses") await victim.pause(Math.random() * MAX_PAUSE_MS);
     else await victim.end(mode === "restarts" ? "SIGTERM" : "SIGKILL");
     crowd.noteKill();
+    if (victim === upstream && mode !== "pauses") {
+      await victim.start();
+      crowd.noteKill();
+    }
     await crowd.checkSubscribers();
-    if (mode !== "pauses") await victim.start();
+    if (victim !== upstream && mode !== "pauses") await victim.start();
   }
   await crowd.checkSubscribers();
   await crowd.stop();
@@ -71,7 +89,8 @@ async function runKills({ engine, runtime, kills, mode, skewMs }: Run): Promise<
       crowd.seen.faults.push(`${times} × ${text}`);
     }
   }
-  for (const { errors, runtime } of cluster.instances) {
+  await Deno.remove(effects);
+  for (const { errors, runtime } of instances) {
     if (/Unhandled|Uncaught|panicked/.test(errors())) crowd.seen.faults.push(`an instance on ${runtime}: ${errors()}`);
   }
   return crowd.seen;

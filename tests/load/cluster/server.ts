@@ -1,5 +1,7 @@
 // The server for the runs that kill instances: the fixture server with additional tools for long calls.
 import "./skew.ts";
+import { appendFileSync } from "node:fs";
+import process from "node:process";
 import { tool } from "@x/mcp";
 import { quota } from "@x/mcp/layers";
 import { z } from "zod";
@@ -17,6 +19,17 @@ server.handlers.add(
         await pause(60);
       }
       return "done";
+    },
+  }),
+  tool({
+    name: "effect",
+    description: "Appends the key to a file, after a question if asked to",
+    input: z.object({ key: z.string(), asks: z.boolean() }),
+    async run({ key, asks }, ctx) {
+      if (asks) await ctx.elicit("sure", { message: "Sure?", schema: z.object({}) });
+      appendFileSync(process.env.EFFECTS ?? "", `${key}\n`);
+      await pause(Math.random() * 60);
+      return key;
     },
   }),
   tool({

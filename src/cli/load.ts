@@ -29,13 +29,19 @@ export async function findTarget(): Promise<string | undefined> {
   }
 }
 
+export interface LoadOptions {
+  readonly imports?: ImportGraph;
+  /** Whether the target is served over HTTP. */
+  readonly isHttp?: boolean;
+}
+
 /**
  * Loads a target: a folder, a config file, a file that exports a server or handlers, or a pattern of such files. With
  * `imports`, the target can be reloaded when a file that it imports has changed.
  *
  * @throws {CliError} if the target cannot be loaded.
  */
-export async function load(target: string, imports?: ImportGraph): Promise<Loaded> {
+export async function load(target: string, { imports, isHttp }: LoadOptions = {}): Promise<Loaded> {
   const kind = await toKind(target);
   if (kind === "module") return await loadModule(target, imports);
   if (kind === "pattern") {
@@ -49,7 +55,7 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
   const { loadConfig, loadFolder } = await importModule<typeof import("./config/server.ts")>("./config/server.ts");
-  return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
+  return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, { imports, isHttp }));
 }
 
 /** Whether a file exists. Also returns `true` without permission to read the file. */

@@ -8,6 +8,11 @@ export interface Loaded {
   readonly server: Server;
   /** The files from which the target was loaded, as far as they are known. */
   readonly files: readonly string[];
+  /**
+   * The servers whose credentials the server uses for every client, in words. Such a server may only be reached from this
+   * machine.
+   */
+  readonly ofOneUser?: string;
   /** Notifies clients of changes of the files that the server serves. Returns a function that stops watching. */
   watch?(): () => void;
   /**

@@ -21,6 +21,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.ent
   read: async () => (await importModule<typeof import("./read.ts")>("./read.ts")).read,
   prompt: async () => (await importModule<typeof import("./prompt.ts")>("./prompt.ts")).prompt,
   bridge: async () => (await importModule<typeof import("./bridge.ts")>("./bridge.ts")).bridge,
+  gateway: async () => (await importModule<typeof import("./gateway.ts")>("./gateway.ts")).gateway,
   login: async () => (await importModule<typeof import("./login.ts")>("./login.ts")).login,
   logout: async () => (await importModule<typeof import("./logout.ts")>("./logout.ts")).logout,
   token: async () => (await importModule<typeof import("./token.ts")>("./token.ts")).token,

@@ -32,6 +32,11 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
   return permissions.net?.length ? flags : [...flags, "--deny-net"];
 }
 
+/** The port is always included, because Deno would otherwise allow all ports of the host. */
+export function toNetAddress({ protocol, hostname, port }: URL): string {
+  return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+}
+
 /**
  * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag's value.
  * Returns `undefined` for any other message.

@@ -1,13 +1,13 @@
 /**
  * `mcp serve`, the default command: serves a file, a config file, a folder, or the demonstration.
  */
-import { guardConsole, listEndpoints, reportRejections } from "../host.ts";
+import { guardConsole, isLoopbackHost, listEndpoints, reportRejections } from "../host.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toStartFailure } from "../core/kit/failed_part.ts";
 import { formatError } from "../core/kit/error_log.ts";
 import { serveStdio } from "../server/transports/stdio/stdio.ts";
 import { type Args, rejectRest } from "./args.ts";
-import { type Command, toShell } from "./command.ts";
+import { type Command, type Options, toShell } from "./command.ts";
 import {
   checkParams,
   chooseEndpoint,
@@ -17,10 +17,28 @@ import {
   toEndpointOptions,
 } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
-import { findTarget, load, toKind } from "./load.ts";
+import { findTarget, load, type LoadOptions, toKind } from "./load.ts";
 import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
+
+/** The options of all commands that serve. */
+export const SERVING: Options = {
+  stdio: { text: "Serve over standard input and output" },
+  http: { text: "Serve over HTTP" },
+  port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
+  host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
+  path: {
+    value: "PATH",
+    text: "Path of the endpoint (default: the path option of the server, which defaults to /mcp)",
+  },
+  log: {
+    value: "FORMAT",
+    text: "Print calls, rejected requests and errors to standard error; json prints one JSON object per line, pretty " +
+      "is for people",
+    completion: ["json", "pretty"],
+  },
+};
 
 export const serve: Command = {
   name: "serve",
@@ -37,24 +55,10 @@ export const serve: Command = {
     "when running calls have finished. After the second, it exits immediately.",
   ],
   options: {
-    stdio: { text: "Serve over standard input and output" },
-    http: { text: "Serve over HTTP" },
-    port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
-    host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
-    path: {
-      value: "PATH",
-      text: "Path of the endpoint (default: the path option of the server, which defaults to /mcp)",
-    },
+    ...SERVING,
     ...ENDPOINT_OPTIONS,
     skills: { text: "Serve the skills in the folder TARGET; a skill is a folder with a file SKILL.md" },
     watch: { text: "Reload the target when one of its files changes, and notify connected clients" },
-    log: {
-      value: "FORMAT",
-      text:
-        "Print calls, rejected requests and errors to standard error; json prints one JSON object per line, pretty is " +
-        "for people",
-      completion: ["json", "pretty"],
-    },
     inspect: {
       text: "Also serve the inspector at /, a web page for trying the server; without TARGET, inspect the server " +
         "that COMMAND starts",
@@ -82,6 +86,22 @@ async function serveTarget(args: Args): Promise<void> {
     );
   }
   if (rest) await checkRest(args);
+  await serveLoaded(args, async ({ isHttp, imports }) => {
+    const target = named ?? await findTarget();
+    if ("skills" in flags) return { target, loaded: await loadSkills(named, flags) };
+    return { target, loaded: target === undefined ? await loadDemo() : await load(target, { imports, isHttp }) };
+  });
+}
+
+/** What a command serves. `target` is `undefined` for the demonstration. */
+export interface Found {
+  readonly target: string | undefined;
+  readonly loaded: Loaded;
+}
+
+/** Serves what `find` loads, with the options of `serve`. */
+export async function serveLoaded(args: Args, find: (options: LoadOptions) => Promise<Found>): Promise<void> {
+  const { flags } = args;
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
   checkHttpOptions(flags, isHttp);
@@ -93,17 +113,19 @@ async function serveTarget(args: Args): Promise<void> {
   const address = http?.readHttpAddress(flags);
   // Redirect the console before loading the file, because output from the file must not mix with protocol messages.
   if (!isHttp) guardConsole();
-  const target = named ?? await findTarget();
   const imports = "watch" in flags
     ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
     : undefined;
   const loadStart = Date.now();
-  const loaded: Loaded = "skills" in flags
-    ? await loadSkills(named, flags)
-    : target === undefined
-    ? await loadDemo()
-    : await load(target, imports);
-  const { server: whole } = loaded;
+  const { target, loaded } = await find({ isHttp, imports });
+  const { server: whole, ofOneUser } = loaded;
+  if (address && ofOneUser && !isLoopbackHost(address.hostname)) {
+    await whole.close();
+    throw new UsageError(
+      `Cannot listen on ${address.hostname}: every client could use the credentials of ${ofOneUser}; remove --host, ` +
+        "or write a server file with createServer({ auth, handlers: [proxy(…)] })",
+    );
+  }
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
   // If the user has not chosen a server, serve all servers of the file over HTTP.

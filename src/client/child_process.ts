@@ -64,11 +64,16 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
+/** Returns the names of the variables that a child process inherits. */
+export function listInherited(): readonly string[] {
+  return isWindows() ? INHERITED_ON_WINDOWS : INHERITED;
+}
+
 /** The exit code to report for a process that a signal has ended. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
-  const entries = (isWindows() ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
+  const entries = listInherited().flatMap((name) => {
     const value = readVariable(name);
     // Skip exported shell functions, because a shell would execute them.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];

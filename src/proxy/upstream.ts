@@ -11,6 +11,7 @@ import type { SubscribedClient } from "../server/visibility/subscribers.ts";
 import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
 import { ParkedCalls } from "./parked_calls.ts";
 import { findAddedInstructions } from "../server/engine/added_instructions.ts";
+import { reportedErrors } from "../server/handlers/outages.ts";
 import { toCore } from "../server/handlers/bound_layer.ts";
 import type { ServerInfo } from "../client/protocol.ts";
 import { showInvisible } from "./foreign_text.ts";
@@ -275,7 +276,10 @@ export class Upstream implements UpstreamParts {
 
   toDown(cause: unknown): ToolError {
     const state = "the server cannot be reached, so this request has not run; try again later, or continue without it";
-    return withCause(new ToolError(`Cannot reach ${this.settings.name}: ${state}`), cause);
+    const error = withCause(new ToolError(`Cannot reach ${this.settings.name}: ${state}`), cause);
+    // The scope reports the first failure to connect.
+    reportedErrors.add(error);
+    return error;
   }
 
   toLost(cause: unknown): ToolError {

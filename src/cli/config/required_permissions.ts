@@ -2,15 +2,18 @@
  * Finds the permissions that a config file requires.
  */
 import { isObject } from "../../core/kit/json.ts";
+import { importModule } from "../lazy_modules.ts";
 import { platform } from "../platform.ts";
-import type { Permissions } from "../permissions.ts";
+import { CliError } from "../cli_error.ts";
+import { type Permissions, toNetAddress } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";
 import { listPathArguments } from "./path_arguments.ts";
 import { isPattern, toBaseFolder } from "../../ready/files/glob.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
-import type { ConfigFile } from "./schema.ts";
+import type { ConfigFile, OtherServer } from "./schema.ts";
 import { readSources, type Source } from "./source.ts";
 import { listVariables, parseTemplate } from "../../ready/template.ts";
+import { expandVariables } from "./variables.ts";
 import { readToolInput } from "../../ready/tool_input.ts";
 
 export interface RequiredPermissions {
@@ -24,13 +27,17 @@ export async function findRequiredPermissions(file: string, path: string): Promi
   const collector = new PermissionCollector();
   collector.read.add(path);
   for (const source of await readSources(file, path)) await collector.add(source);
-  const { read, run, env, net, modules } = collector;
+  const { read, write, run, env, net, modules } = collector;
   const paths = [...read].filter((path, _, all) => !all.some((each) => path.startsWith(`${each}/`)));
-  return { permissions: { read: paths, run: [...run], env: [...env], net: [...net] }, modules: [...modules] };
+  return {
+    permissions: { read: paths, write: [...write], run: [...run], env: [...env], net: [...net] },
+    modules: [...modules],
+  };
 }
 
 class PermissionCollector {
   readonly read = new Set<string>();
+  readonly write = new Set<string>();
   readonly run = new Set<string>();
   readonly env = new Set<string>();
   readonly net = new Set<string>();
@@ -58,6 +65,22 @@ class PermissionCollector {
       this.read.add(path);
     }
     this.#addVariables(secret);
+    for (const [name, entry] of Object.entries(source.config.servers ?? {})) await this.#addOther(source, name, entry);
+  }
+
+  async #addOther(source: Source, name: string, entry: OtherServer): Promise<void> {
+    const { findOtherPermissions } = await importModule<typeof import("./other_permissions.ts")>(
+      "./config/other_permissions.ts",
+    );
+    try {
+      const expand = (text: string) => expandVariables(text, (name) => platform.env(name));
+      const found = await findOtherPermissions(entry, { expand });
+      for (const kind of ["read", "write", "run", "env", "net"] as const) {
+        for (const value of found[kind] ?? []) this[kind].add(value);
+      }
+    } catch (error) {
+      throw error instanceof CliError ? error : source.toProblem(["servers", name], toMessage(error));
+    }
   }
 
   async #addTool(source: Source, name: string, tool: NonNullable<ConfigFile["tools"]>[string]): Promise<void> {
@@ -108,11 +131,6 @@ function findHost(source: Source, key: KeyPath, url: string): string {
   } catch (error) {
     throw source.toProblem(key, `the host of the URL is unknown: ${toMessage(error)}`);
   }
-}
-
-/** The port is always included, because Deno would otherwise allow all ports of the host. */
-function toNetAddress({ protocol, hostname, port }: URL): string {
-  return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
 /** Returns all strings in a value, at any depth. */

@@ -181,6 +181,55 @@ const urlResource = z.strictObject({
   ...request,
 });
 
+const otherServer = {
+  prefix: z.string().regex(/^[\w.-]{0,32}$/).optional().describe(
+    'The text with which the names of its tools and prompts begin. Defaults to the name and "_"; "" means no prefix',
+  ),
+  share: z.enum(["all", "caller"]).optional().describe(
+    'Whether all clients share one connection to the server, or each client has its own. Defaults to "all" over HTTP',
+  ),
+  tools: z.strictObject({
+    include: z.array(text).optional().describe('Patterns of the tools to serve, such as ["issues_*"]. Defaults to all'),
+    exclude: z.array(text).optional().describe("Patterns of tools to leave out"),
+    change: z.record(text, jsonObject).optional().describe(
+      'Changes of single tools, such as { "issues_create": { "name": "new_issue", "description": "…" } }',
+    ),
+  }).optional().describe("Which tools to serve, by their names without the prefix, and how"),
+  tags: z.array(text).optional().describe("Labels of everything that the server offers"),
+  timeoutMs: ms.optional().describe("The time in milliseconds that the server may take for a request"),
+  listMs: ms.optional().describe("The time in milliseconds after which lists leave out the server"),
+  forward: z.strictObject({
+    elicitation: z.boolean().optional().describe("Whether the server may ask the user. Defaults to true"),
+    sampling: z.boolean().optional().describe("Whether the server may use the client's model. Defaults to true"),
+    roots: z.boolean().optional().describe("Whether the server may read the client's roots. Defaults to true"),
+    log: z.boolean().optional().describe("Whether log messages of the server are passed on. Defaults to true"),
+  }).optional().describe("What the server may use of the client"),
+  instructions: z.boolean().optional().describe(
+    "Whether to add the instructions of the server to those of this server. Defaults to false",
+  ),
+  required: z.boolean().optional().describe(
+    "Whether this server only starts if the other server can be reached. Defaults to false",
+  ),
+};
+
+const commandServer = z.strictObject({
+  type: z.literal("stdio").optional().describe("The transport"),
+  command: text.describe("The program that starts the server over stdio: a name in PATH, or a path"),
+  args: z.array(z.string()).optional().describe("The arguments of the program. No shell interprets them"),
+  env: z.record(text, z.string()).optional().describe(
+    'Environment variables to set, such as { "GITHUB_TOKEN": "${GITHUB_TOKEN}" }',
+  ),
+  cwd: path.optional().describe("The working directory. Defaults to the folder of this file"),
+  ...otherServer,
+});
+
+const urlServer = z.strictObject({
+  type: z.enum(["http", "streamable-http", "sse"]).optional().describe("The transport, which is detected"),
+  url: text.describe("The http or https URL of the server"),
+  headers: request.headers,
+  ...otherServer,
+});
+
 const limitGroup = (names: readonly string[]) =>
   z.strictObject(Object.fromEntries(names.map((name) => [name, z.number().positive().optional()]))).optional();
 
@@ -231,6 +280,10 @@ const parts = {
   resources: z.array(z.union([fileResource, globResource, folderResource, urlResource])).optional().describe(
     "Resources from files, file patterns, folders and URLs",
   ),
+  servers: z.record(z.string().regex(/^[\w.-]{1,31}$/), z.union([commandServer, urlServer])).optional().describe(
+    "Other MCP servers by name, whose tools, prompts and resources are served too. An entry has the form that clients " +
+      "use in their configuration, with further options",
+  ),
   prompts: z.array(path).optional().describe("Markdown files, or patterns such as prompts/*.md"),
 };
 
@@ -242,6 +295,7 @@ export const includedSchema = z.strictObject(parts);
 export type ConfigFile = z.infer<typeof configSchema>;
 export type CommandTool = z.infer<typeof commandTool>;
 export type ApiConfig = z.infer<typeof api>;
+export type OtherServer = z.infer<typeof commandServer> | z.infer<typeof urlServer>;
 export type FileResource = z.infer<typeof fileResource>;
 export type GlobResource = z.infer<typeof globResource>;
 export type FolderResource = z.infer<typeof folderResource>;
@@ -249,7 +303,7 @@ export type FolderResource = z.infer<typeof folderResource>;
 
 /** Converts a schema to JSON Schema. `schema` defaults to the schema of config files. */
 export function toJsonSchema(
-  schema: typeof configSchema | typeof includedSchema = configSchema,
+  schema: z.ZodType = configSchema,
 ): Readonly<Record<string, unknown>> {
   return {
     ...z.toJSONSchema(schema, { target: "draft-7" }),

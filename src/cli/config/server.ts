@@ -2,7 +2,7 @@
  * Creates servers from config files and folders.
  */
 import { createServer, type Handler, type Server } from "../../library.ts";
-import type { ImportGraph } from "../import_graph.ts";
+import type { LoadOptions } from "../load.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
@@ -17,14 +17,18 @@ import type { ConfigPart } from "./pattern_resources.ts";
  *
  * @throws {CliError} with file, line, column and key if a value or file cannot be used.
  */
-export async function loadConfig(file: string, path: string, imports?: ImportGraph): Promise<Loaded> {
+export async function loadConfig(
+  file: string,
+  path: string,
+  { imports, isHttp = false }: LoadOptions = {},
+): Promise<Loaded> {
   // Load these modules only now, because they import packages that servers without a config file do not need.
   const [{ readSources }, { defineServer }] = await Promise.all([
     importModule<typeof import("./source.ts")>("./config/source.ts"),
     importModule<typeof import("./server_definition.ts")>("./config/server_definition.ts"),
   ]);
-  const readDefinition = async () => await defineServer(await readSources(file, path), imports);
-  let { options, parts, files } = await readDefinition();
+  const readDefinition = async () => await defineServer(await readSources(file, path), { imports, isHttp });
+  let { options, parts, files, others } = await readDefinition();
   const server = await withAction(
     `Cannot use ${file}`,
     () => createServer({ ...options, handlers: toHandlers(parts) }),
@@ -44,7 +48,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
     const definition = await readDefinition();
     swapHandlers(server, toHandlers(definition.parts));
     stop();
-    ({ parts, files } = definition);
+    ({ parts, files, others } = definition);
     if (isWatched) stop = watchParts(parts, server);
     const names = listChanges(options, definition.options);
     if (names.length) console.error(`Restart the server to apply the changes to ${names.join(", ")} in ${file}.`);
@@ -52,7 +56,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
     return files;
   }
 
-  return { server, files, watch, reload };
+  return { server, files, ...others.length && { ofOneUser: others.join(", ") }, watch, reload };
 }
 
 export async function loadFolder(target: string, path: string): Promise<Loaded> {

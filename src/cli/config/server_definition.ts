@@ -22,6 +22,7 @@ import type { ConfigPart } from "./pattern_resources.ts";
 import { findFile, type Source, toDefaultName } from "./source.ts";
 import { toolSearch } from "../../ready/search/search.ts";
 import { parseTemplate } from "../../ready/template.ts";
+import { expandVariables } from "./variables.ts";
 
 export interface ServerDefinition {
   /** All server options except the handlers. */
@@ -29,6 +30,8 @@ export interface ServerDefinition {
   readonly parts: readonly ConfigPart[];
   /** The files from which the server is built. */
   readonly files: readonly string[];
+  /** The names of the other servers. */
+  readonly others: readonly string[];
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -43,15 +46,19 @@ type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
  */
 export async function defineServer(
   sources: readonly [Source, ...Source[]],
-  imports?: ImportGraph,
+  options: { readonly imports?: ImportGraph; readonly isHttp: boolean },
 ): Promise<ServerDefinition> {
   const [main] = sources;
-  const builder = new DefinitionBuilder(main, imports);
+  const builder = new DefinitionBuilder(main, options);
   for (const source of sources) await builder.add(source);
   const { parts } = builder;
   if (main.config.search) parts.push({ handlers: [toolSearch()] });
   const files = [...sources.map(({ path }) => path), ...builder.files];
-  return { options: await readOptions(main), parts, files };
+  return { options: await readOptions(main), parts, files, others: sources.flatMap(listOthers) };
+}
+
+function listOthers({ config: { servers = {} } }: Source): readonly string[] {
+  return Object.keys(servers);
 }
 
 class DefinitionBuilder {
@@ -62,10 +69,12 @@ class DefinitionBuilder {
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;
   readonly #imports?: ImportGraph;
+  readonly #isHttp: boolean;
 
-  constructor(main: Source, imports?: ImportGraph) {
+  constructor(main: Source, { imports, isHttp }: Parameters<typeof defineServer>[1]) {
     this.#main = main;
     this.#imports = imports;
+    this.#isHttp = isHttp;
   }
 
   async add(source: Source): Promise<void> {
@@ -77,6 +86,18 @@ class DefinitionBuilder {
       this.parts.push(await withKey(source, key, () => buildResource(resource, { source, main: this.#main, key })));
     }
     await this.#addPrompts(source);
+    await this.#addOthers(source);
+  }
+
+  async #addOthers(source: Source): Promise<void> {
+    for (const [name, entry] of Object.entries(source.config.servers ?? {})) {
+      const key = ["servers", name];
+      const { toProxy } = await importModule<typeof import("./other_servers.ts")>("./config/other_servers.ts");
+      const expand = (text: string) => expandVariables(text, (name) => readEnv(name));
+      const resolveCwd = (path: string) => source.resolvePath([...key, "cwd"], path);
+      const parts = { expand, resolveCwd, isHttp: this.#isHttp };
+      this.parts.push({ handlers: [await withKey(source, key, () => toProxy(name, entry, parts))] });
+    }
   }
 
   async #addTools(source: Source): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Reads and validates a config file, including the config files that it includes.
  */
+import type { z } from "zod";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
@@ -17,14 +18,14 @@ import {
 import { type ConfigFile, configSchema, includedSchema, toJsonSchema } from "./schema.ts";
 import { explainIssues, type ValidationError } from "./validation_errors.ts";
 
-export interface Source {
+export interface Source<C = ConfigFile> {
   /** The file as the user wrote it. */
   readonly file: string;
   /** The absolute path of the file, without symbolic links. */
   readonly path: string;
   /** The folder to which paths in the file are relative, without symbolic links. */
   readonly folder: string;
-  readonly config: ConfigFile;
+  readonly config: C;
   /** Creates an error about a value in the file. The message contains the position of the value. */
   toProblem(key: KeyPath, state: string): CliError;
   /**
@@ -44,7 +45,7 @@ const MAX_FILES = 100;
  * @throws {CliError} with file, line, column and key if a file cannot be used.
  */
 export async function readSources(file: string, path: string): Promise<readonly [Source, ...Source[]]> {
-  const main = await readSource(file, path, configSchema);
+  const main: Source = await readSource(file, path, configSchema);
   const sources: [Source, ...Source[]] = [main];
   await readIncluded(main, [main], sources);
   return sources;
@@ -62,7 +63,7 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
     if (all.length === MAX_FILES) {
       throw source.toProblem(key, `more than ${MAX_FILES} files are included; include fewer files`);
     }
-    const included = await readSource(real, real, includedSchema);
+    const included: Source = await readSource(real, real, includedSchema);
     all.push(included);
     await readIncluded(included, [...chain, included], all);
   }
@@ -91,11 +92,8 @@ export async function findFile(source: Source, key: KeyPath, path: string, kind 
   return real;
 }
 
-async function readSource(
-  file: string,
-  path: string,
-  schema: typeof configSchema | typeof includedSchema,
-): Promise<Source> {
+/** @throws {CliError} with file, line, column and key if the file does not match the schema. */
+export async function readSource<C>(file: string, path: string, schema: z.ZodType<C>): Promise<Source<C>> {
   const { real, bytes } = await readBytes(file, path);
   if (bytes.length > MAX_BYTES) {
     throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split the file with include`);

@@ -41,6 +41,8 @@ export interface CommandAuthOptions {
   readonly isForced?: boolean;
   /** Asks the user of the inspector's page instead of the user of the terminal. */
   readonly askPage?: AskPage;
+  /** The URL of the server, for a command that uses stored tokens only. The error names the command that signs in. */
+  readonly storedFor?: string;
 }
 
 /**
@@ -70,6 +72,11 @@ export function createAuth(
   };
 }
 
+/** Creates the token source of a command that never signs in, because nobody may be at the terminal. */
+export function createStoredAuth(url: string, headers: Readonly<Record<string, string>>): ClientAuth | undefined {
+  return createAuth({ operands: [], flags: {}, all: {} }, headers, { storedFor: url });
+}
+
 /** Returns the facts about the sign-in to a server. Returns `undefined` if there are no tokens for the server. */
 export async function findSignInInfo(args: Args, server: string): Promise<SignInInfo | undefined> {
   return await hasTokens(server) ? await (await loadSignIn(readSettings(args), {})).info(server) : undefined;
@@ -91,8 +98,8 @@ function loadFolder(): Promise<typeof import("./token_folder.ts")> {
 
 export async function loadSignIn(
   settings: SignInSettings,
-  { isForced = false, askPage }: CommandAuthOptions,
+  { isForced = false, askPage, storedFor }: CommandAuthOptions,
 ): Promise<SignIn> {
   const { createSignIn } = await importModule<typeof import("./command_sign_in.ts")>("./sign_in/command_sign_in.ts");
-  return createSignIn(settings, { isForced, askPage });
+  return createSignIn(settings, { isForced, askPage, storedFor });
 }

@@ -31,7 +31,7 @@ export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOp
       redirectUri: attempt.redirectUri,
       async visit(page, { signal }) {
         if (!isForced && !platform.terminal.isAt("errors")) {
-          throw refuse(page);
+          throw refuseSignIn(page);
         }
         const stop = new AbortController();
         const either = AbortSignal.any([signal, stop.signal]);
@@ -51,7 +51,7 @@ export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOp
   };
 }
 
-function refuse({ server, scopes }: SignInPage): CliError {
+export function refuseSignIn({ server, scopes }: Pick<SignInPage, "server" | "scopes">): CliError {
   const words = scopes.filter((scope) => scope !== "offline_access").flatMap((scope) => ["--scope", scope]);
   const command = toShell(["mcp", "login", server, ...words]);
   return new CliError(`Cannot sign in to ${server}: there is no terminal; run ${command} in a terminal first`);

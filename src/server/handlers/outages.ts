@@ -8,6 +8,9 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 
 type Caller = Context["caller"];
 
+/** Errors of sources that report their outages themselves. */
+export const reportedErrors: WeakSet<object> = new WeakSet();
+
 export class Outages {
   // Bound: the number of sources.
   readonly #reported = new Set<string>();

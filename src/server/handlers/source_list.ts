@@ -15,7 +15,7 @@ import { isAllowed, type Method, toMethod } from "../visibility/feature.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import { attempt } from "./attempt.ts";
-import { Outages } from "./outages.ts";
+import { Outages, reportedErrors } from "./outages.ts";
 
 export interface SourceRange {
   /** Cursor of the source. `undefined` for its first page. */
@@ -138,7 +138,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
     } catch (error) {
       if (call.ended || isMcpError(error)) throw error;
       outages.miss(id, call.caller);
-      if (outages.begin(id)) core.report(error, { method: call.method, subject });
+      if (outages.begin(id) && !reportedErrors.has(Object(error))) core.report(error, { method: call.method, subject });
     }
   }
 

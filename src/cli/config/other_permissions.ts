@@ -1,0 +1,48 @@
+/**
+ * Finds the permissions that the connections to other servers require.
+ */
+import { listInherited } from "../../client/child_process.ts";
+import { discover } from "../../client/oauth/discovery.ts";
+import { Requests } from "../../client/oauth/requests.ts";
+import { joinPermissions, type Permissions, toNetAddress } from "../permissions.ts";
+import { platform } from "../platform.ts";
+import { findSignInInfo } from "../sign_in/sign_in_options.ts";
+import { toTokenPath } from "../sign_in/token_folder.ts";
+import type { OtherServer } from "./schema.ts";
+import { listVariables } from "./variables.ts";
+
+/** The variables that tell where the user's tokens are. */
+const TOKEN_VARIABLES = platform.os === "windows" ? ["APPDATA"] : ["HOME", "XDG_CONFIG_HOME"];
+
+/** `expand` replaces the variables in the program and in the URL of the entry. */
+export async function findOtherPermissions(
+  entry: OtherServer,
+  { expand }: { readonly expand: (text: string) => string },
+): Promise<Permissions> {
+  const texts = [entry].flatMap(Object.values).flatMap((value) =>
+    typeof value === "object" ? Object.values(value) : value
+  );
+  const env = texts.flatMap((text) => typeof text === "string" ? listVariables(text) : []);
+  if ("command" in entry) return { env: [...env, ...listInherited()], run: [expand(entry.command)] };
+  const url = new URL(expand(entry.url));
+  const headers = Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase());
+  const tokens = headers.includes("authorization") ? {} : await findTokenPermissions(url);
+  return joinPermissions({ env, net: [toNetAddress(url)] }, tokens);
+}
+
+/** Milliseconds for finding the hosts of an authorization server. */
+const DISCOVERY_MS = 10_000;
+
+/** Returns the permissions to use and renew the tokens of a server, if the user has signed in. */
+async function findTokenPermissions(server: URL): Promise<Permissions> {
+  const folder = toTokenPath();
+  const read = { env: TOKEN_VARIABLES, read: [folder] };
+  const info = await findSignInInfo({ operands: [], flags: {}, all: {} }, server.href);
+  if (!info) return read;
+  const { issuer, resource } = info;
+  const requests = new Requests(server, (request) => fetch(request));
+  const signal = AbortSignal.timeout(DISCOVERY_MS);
+  const found = await discover({ requests, server, issuer, resource, signal }).catch(() => undefined);
+  const urls = [issuer, found?.authorizationServer.token_endpoint ?? issuer];
+  return { ...read, write: [folder], net: urls.map((url) => toNetAddress(new URL(url))) };
+}

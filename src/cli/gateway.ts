@@ -1,0 +1,105 @@
+/**
+ * `mcp gateway`: serves the servers in the configuration of a client as one server.
+ */
+import { health } from "../observe/observe.ts";
+import { createServer } from "../library.ts";
+import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
+import { CliError, UsageError, withAction } from "./cli_error.ts";
+import type { Command } from "./command.ts";
+import { toProxy } from "./config/other_servers.ts";
+import { expandVariables } from "./config/variables.ts";
+import { type ClientFile, type ListedServer, readClientFile } from "./gateway/client_file.ts";
+import { isUnlimited, runLimited } from "./gateway/limited_run.ts";
+import type { Loaded } from "./loaded.ts";
+import { platform } from "./platform.ts";
+import { joinPath } from "../ready/files/path.ts";
+import { toMessage } from "../ready/problem.ts";
+import { toolSearch } from "../ready/search/search.ts";
+import { serveLoaded, SERVING } from "./serve.ts";
+import { VERSION } from "./version.ts";
+
+export const gateway: Command = {
+  name: "gateway",
+  summary: "Serve the servers in a client's configuration as one server",
+  usage: ["gateway [OPTIONS] FILE"],
+  description: [
+    'FILE lists servers as "mcpServers", as the files of Claude Desktop and Claude Code, or as "servers", as those of ' +
+    "VS Code. The names of a server's tools and prompts begin with its name in the file. The command reads no other " +
+    "file, and ${NAME} stands only for variables that --env names.",
+    "Servers that require a sign-in use the tokens of mcp login. On Deno, the command can start only the programs, and " +
+    "reach only the hosts, that the file names.",
+  ],
+  options: {
+    env: {
+      value: "NAMES",
+      isRepeatable: true,
+      text: "Environment variables that the file may use, separated by commas; may be repeated",
+    },
+    search: { text: "Let clients search for tools instead of listing all of them" },
+    ...SERVING,
+  },
+  operands: "files",
+  examples: ["gateway .mcp.json --env GITHUB_TOKEN", "gateway .vscode/mcp.json --search --http --port 8080"],
+  run: serveGateway,
+};
+
+async function serveGateway(args: Args): Promise<number | void> {
+  const { operands, flags, all } = args;
+  const [file] = operands;
+  if (file === undefined) throw new UsageError("Cannot serve a gateway: no file is named; write gateway FILE");
+  rejectSecond(operands, { verb: "serve", limit: "gateway takes one file" });
+  rejectRest(args, "gateway");
+  const names = toList(all.env);
+  const found = await readClientFile(file, platform.toPath(file));
+  if (isUnlimited()) return await runLimited(args, found, (server) => toExpand(found, server, names));
+  await serveLoaded(args, async ({ isHttp = false }) => {
+    const loaded = await withAction(
+      `Cannot use ${file}`,
+      () => load(found, { names, isHttp, search: "search" in flags }),
+    );
+    return { target: file, loaded };
+  });
+}
+
+interface GatewayOptions {
+  /** The names of the variables that the file may use. */
+  readonly names: readonly string[];
+  readonly isHttp: boolean;
+  readonly search: boolean;
+}
+
+async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions): Promise<Loaded> {
+  const { servers, folder, path } = found;
+  const proxies = await Promise.all(servers.map(async (server) => {
+    const expand = toExpand(found, server, names);
+    const resolveCwd = (path: string) => platform.toPath(joinPath(folder, path));
+    const { entry, key: [, name] } = server;
+    try {
+      return await toProxy(name, entry, { expand, resolveCwd, isHttp });
+    } catch (error) {
+      throw error instanceof CliError ? error : found.toProblem(server.key, toMessage(error));
+    }
+  }));
+  const handlers = [...proxies, ...search ? [toolSearch()] : []];
+  const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health()] });
+  return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };
+}
+
+/** Returns the function that replaces the variables in the texts of an entry. */
+function toExpand(
+  { toProblem }: ClientFile,
+  { key }: ListedServer,
+  names: readonly string[],
+): (text: string) => string {
+  const readEnv = (name: string) => {
+    if (names.includes(name)) return platform.env(name);
+    throw new TypeError(`the variable ${name} is not permitted; if the file may read it, add --env ${name}`);
+  };
+  return (text) => {
+    try {
+      return expandVariables(text, readEnv);
+    } catch (error) {
+      throw toProblem(key, toMessage(error));
+    }
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * Reads the servers in the configuration of a client: `mcpServers` of Claude Desktop and Claude Code, and `servers` of
+ * VS Code.
+ */
+import { z } from "zod";
+import type { OtherServer } from "../config/schema.ts";
+import { readSource, type Source } from "../config/source.ts";
+
+const text = z.string().min(1);
+const entry = z.looseObject({
+  type: text.optional(),
+  command: text.optional(),
+  args: z.array(z.string()).optional(),
+  env: z.record(text, z.string()).optional(),
+  cwd: text.optional(),
+  envFile: z.unknown().optional(),
+  url: text.optional(),
+  headers: z.record(text, z.string()).optional(),
+  disabled: z.boolean().optional(),
+});
+const schema = z.looseObject({
+  mcpServers: z.record(text, entry).optional(),
+  servers: z.record(text, entry).optional(),
+});
+
+/** A server in the file. */
+export interface ListedServer {
+  readonly key: readonly [section: string, name: string];
+  readonly entry: OtherServer;
+}
+
+export interface ClientFile extends Pick<Source, "path" | "folder" | "toProblem"> {
+  readonly servers: readonly ListedServer[];
+}
+
+const REMEDY = 'name a file with "mcpServers", as of Claude Desktop and Claude Code, or with "servers", as of VS Code';
+
+/** @throws {CliError} with file, line, column and key if the file or an entry cannot be used. */
+export async function readClientFile(file: string, path: string): Promise<ClientFile> {
+  const source = await readSource(file, path, schema);
+  const sections = (["mcpServers", "servers"] as const).filter((name) => source.config[name]);
+  if (!sections.length) throw source.toProblem([], `it lists no servers; ${REMEDY}`);
+  const all = sections.flatMap((section) =>
+    Object.entries(source.config[section] ?? {}).map(([name, entry]) => ({ key: [section, name] as const, entry }))
+  );
+  const enabled = all.filter(({ entry }) => entry.disabled !== true);
+  const prefixes = choosePrefixes(enabled.map(({ key: [, name] }) => name));
+  const servers = enabled.map(({ key, entry }, at) => ({
+    key,
+    entry: toOther(entry, { prefix: prefixes[at], refuse: (state) => source.toProblem(key, state) }),
+  }));
+  return { path: source.path, folder: source.folder, toProblem: source.toProblem, servers };
+}
+
+function toOther(
+  { command, args, env, cwd, url, headers, envFile }: z.infer<typeof entry>,
+  { prefix, refuse }: { readonly prefix: string; readonly refuse: (state: string) => Error },
+): OtherServer {
+  if (envFile !== undefined) {
+    throw refuse("envFile is not read, because the gateway reads no other file; write the variables into env");
+  }
+  if ((command === undefined) === (url === undefined)) {
+    throw refuse("it needs either command or url; write one of the two");
+  }
+  return command === undefined ? { url: `${url}`, headers, prefix } : { command, args, env, cwd, prefix };
+}
+
+/** Returns a prefix for each name, none of which begins another one, because a tool's name could belong to both. */
+function choosePrefixes(names: readonly string[]): readonly string[] {
+  const prefixes: string[] = [];
+  for (const name of names) {
+    const base = name.replaceAll(/[^\w.-]/g, "_").slice(0, MAX_BASE);
+    for (let count = 1;; count++) {
+      const prefix = `${base}${count > 1 ? count : ""}_`;
+      if (prefixes.some((each) => each.startsWith(prefix) || prefix.startsWith(each))) continue;
+      prefixes.push(prefix);
+      break;
+    }
+  }
+  return prefixes;
+}
+
+/** Maximum length of a prefix without its number and `_`. */
+const MAX_BASE = 24;

@@ -1,0 +1,40 @@
+/**
+ * Runs the gateway in a process of Deno that can start only the programs, and reach only the hosts, that its file names.
+ */
+import type { Args } from "../args.ts";
+import { toEntry, toOwnReads } from "../command.ts";
+import { findOtherPermissions } from "../config/other_permissions.ts";
+import { joinPermissions, type Permissions, toDenoFlags } from "../permissions.ts";
+import { platform } from "../platform.ts";
+import { deno } from "../runtime_globals.ts";
+import { sendSignal } from "../../core/kit/signals.ts";
+import type { ClientFile, ListedServer } from "./client_file.ts";
+
+/** Whether this process can start every program. The user has limited any other process. */
+export function isUnlimited(): boolean {
+  return deno?.permissions.querySync({ name: "run" }).state === "granted";
+}
+
+/** Runs the command again with the permissions of its file. Returns its exit code. */
+export async function runLimited(
+  { flags: { host = "127.0.0.1", port = "3000" }, operands: [file], all }: Args,
+  { path, servers }: ClientFile,
+  toExpand: (server: ListedServer) => (text: string) => string,
+): Promise<number> {
+  let permissions: Permissions = {
+    read: [path, platform.toPath(file), ...toOwnReads()],
+    env: all.env?.flatMap((names) => names.split(",")),
+    // The listener needs the same permission as a connection.
+    net: [`${host}:${port}`],
+  };
+  for (const server of servers) {
+    const found = await findOtherPermissions(server.entry, { expand: toExpand(server) });
+    permissions = joinPermissions(permissions, found);
+  }
+  // The parent exists only on Deno, see `isUnlimited`.
+  const { Command, execPath } = deno as typeof Deno;
+  const args = ["run", "--no-prompt", ...toDenoFlags(permissions), toEntry(), ...platform.args];
+  const child = new Command(execPath(), { args, stdin: "inherit", stdout: "inherit", stderr: "inherit" }).spawn();
+  platform.onSignal(() => sendSignal(child, "SIGTERM"));
+  return (await child.status).code;
+}

@@ -9,7 +9,7 @@ import type { Command } from "./command.ts";
 import { toProxy } from "./config/other_servers.ts";
 import { expandVariables } from "./config/variables.ts";
 import { type ClientFile, type ListedServer, readClientFile } from "./gateway/client_file.ts";
-import { isUnlimited, runLimited } from "./gateway/limited_run.ts";
+import { followLauncher, isUnlimited, runLimited } from "./gateway/limited_run.ts";
 import type { Loaded } from "./loaded.ts";
 import { platform } from "./platform.ts";
 import { joinPath } from "../ready/files/path.ts";
@@ -51,13 +51,18 @@ async function serveGateway(args: Args): Promise<number | void> {
   rejectRest(args, "gateway");
   const names = toList(all.env);
   const found = await readClientFile(file, platform.toPath(file));
-  if (isUnlimited()) return await runLimited(args, found, (server) => toExpand(found, server, names));
+  const open = (isHttp: boolean) =>
+    withAction(`Cannot use ${file}`, () => load(found, { names, isHttp, search: "search" in flags }));
+  if (isUnlimited()) {
+    // Find all mistakes in the file before starting another process.
+    await (await open(false)).server.close();
+    return await runLimited(args, found, (server) => toExpand(found, server, names));
+  }
+  followLauncher();
   await serveLoaded(args, async ({ isHttp = false }) => {
-    const loaded = await withAction(
-      `Cannot use ${file}`,
-      () => load(found, { names, isHttp, search: "search" in flags }),
-    );
-    return { target: file, loaded };
+    const loaded = await open(isHttp);
+    const own = [...names.flatMap((name) => ["--env", name]), ..."search" in flags ? ["--search"] : []];
+    return { target: file, loaded, command: ["gateway", ...own] };
   });
 }
 
@@ -81,7 +86,7 @@ async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions
     }
   }));
   const handlers = [...proxies, ...search ? [toolSearch()] : []];
-  const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health()] });
+  const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health({ details: "all" })] });
   return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };
 }
 

@@ -24,7 +24,7 @@ const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
 /** Milliseconds to wait before retrying a write to a full pipe. */
 const RETRY_MS = 5;
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
-/** Interval in milliseconds at which a program that npm started checks whether npm has ended. */
+/** Interval in milliseconds at which a program checks whether its parent has ended. */
 const PARENT_MS = 500;
 /** Matches a command that starts only this program, and waits for it: `mcp`, or `'mcp'` in npm 11, with arguments. */
 const OWN_COMMAND = /^'?mcp'?(\s[^&;|\n]*)?$/;
@@ -32,10 +32,7 @@ const OWN_COMMAND = /^'?mcp'?(\s[^&;|\n]*)?$/;
 const os = deno?.build.os ?? (process.platform === "win32" ? "windows" : process.platform);
 const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.cwd, os === "windows");
 
-/**
- * Calls `onEnd` when the parent process has ended. npm starts programs in a shell, and passes SIGTERM only to the
- * shell. The program would continue without a parent, and keep its port.
- */
+/** Calls `onEnd` when the parent process has ended. */
 function watchParent(onEnd: () => void): void {
   const { ppid } = process;
   const timer = setInterval(() => {
@@ -84,10 +81,14 @@ export const platform = {
       else process.on(name, () => receive(code));
     }
     if (!deno && os !== "windows" && OWN_COMMAND.test(process.env.npm_lifecycle_script ?? "")) {
+      // npm starts programs in a shell, and passes SIGTERM only to the shell. The program would continue without a parent,
+      // and keep its port.
       // A signal to the process group ends npm and this program. The end of npm must then not count as a second signal.
       watchParent(() => hasSignal || receive(143));
     }
   },
+
+  onParentEnd: watchParent,
 
   /**
    * Aborts the returned controller on the first SIGINT or SIGTERM, and sets the exit code for the signal. The second

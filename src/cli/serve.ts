@@ -97,6 +97,8 @@ async function serveTarget(args: Args): Promise<void> {
 export interface Found {
   readonly target: string | undefined;
   readonly loaded: Loaded;
+  /** The command and its own options, if the command is not `serve`. */
+  readonly command?: readonly [name: string, ...options: readonly string[]];
 }
 
 /** Serves what `find` loads, with the options of `serve`. */
@@ -117,7 +119,7 @@ export async function serveLoaded(args: Args, find: (options: LoadOptions) => Pr
     ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
     : undefined;
   const loadStart = Date.now();
-  const { target, loaded } = await find({ isHttp, imports });
+  const { target, loaded, command: [command, ...own] = [] } = await find({ isHttp, imports });
   const { server: whole, ofOneUser } = loaded;
   if (address && ofOneUser && !isLoopbackHost(address.hostname)) {
     await whole.close();
@@ -151,16 +153,21 @@ export async function serveLoaded(args: Args, find: (options: LoadOptions) => Pr
   const closed = closeOnSignal(whole, isHttp || isTerminal);
   if (!await start(whole, target, closed)) return;
   if (http && address) {
-    const served = await http.serveHttp(server, target, { ...address, params, isChosen });
+    const served = await http.serveHttp(server, target, {
+      ...address,
+      params,
+      isChosen,
+      isInstalledByUrl: command !== undefined,
+    });
     reportRejections(server);
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
     // The last responses may not have been sent completely. Limit the wait, because clients may not read the responses.
     return await deadline(served.stop(), { ms: STOP_MS, onTimeout: () => {} });
   }
   if (isTerminal) {
-    const options = toEndpointOptions(endpoint, { isChosen, params });
+    const options = [...toEndpointOptions(endpoint, { isChosen, params }), ...own];
     const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
-    console.error(await toStdioNotice(target, options));
+    console.error(await toStdioNotice(target, options, command));
   }
   reportRejections(server);
   const run = () => serveStdio(server, { signal: closed, pathParams: params, exit: false });

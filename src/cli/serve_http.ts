@@ -32,6 +32,8 @@ export interface HttpAddress {
   readonly params?: Readonly<Record<string, string>>;
   /** Whether the user chose the server with `--server`. */
   readonly isChosen?: boolean;
+  /** Whether a client's configuration must contain the URL, because `install` cannot start the target. */
+  readonly isInstalledByUrl?: boolean;
 }
 
 /** @throws {UsageError} if an option is invalid. */
@@ -66,7 +68,7 @@ function readPort(text: string): number {
  * @throws {CliError} if the address cannot be used, or if the inspector has the same path as the endpoint.
  */
 export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
-  const { hostname, port, path, isInspected, params } = address;
+  const { hostname, port, path, isInspected, params, isInstalledByUrl } = address;
   const name = target ?? "the demonstration";
   const endpoints = listEndpoints(server);
   checkPath(name, address, endpoints);
@@ -96,6 +98,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
     page: inspector && `${origin}/#key=${inspector.key}`,
     called: origin + toPath(suggested, toExampleParams(suggested, params)),
     options: toEndpointOptions(suggested, { isChosen, params }),
+    isInstalledByUrl,
   }));
   if (!inspector) return served;
   const stop = async () => {
@@ -151,9 +154,13 @@ interface Notice {
   readonly called: string;
   /** The options that select this endpoint in the suggested command. */
   readonly options: readonly string[];
+  readonly isInstalledByUrl?: boolean;
 }
 
-function toNotice(target: string | undefined, { urls, page, called, options }: Notice): string {
+function toNotice(
+  target: string | undefined,
+  { urls, page, called, options, isInstalledByUrl }: Notice,
+): string {
   const call = toShell([...toProgram(), "call", called, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
   return [
     `Serving ${target ?? "the demonstration"} at ${urls.join("\n  and ")}`,
@@ -161,7 +168,7 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
     `Call the server from another terminal:\n  ${call}`,
     ...target === undefined ? [] : [
       `Add the server to the configuration of a client:\n  ` +
-      `${toInstall(target, options)}`,
+      `${isInstalledByUrl ? toInstall(called, []) : toInstall(target, options)}`,
     ],
     "Press Ctrl-C to stop.",
   ].join("\n\n");

@@ -5,6 +5,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions, type OptionRule } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import type { Route, RouteInfo } from "../server/routes.ts";
+import { findUpstreams } from "../server/engine/upstreams.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
 import { checkCaller, toChecked } from "../server/transports/http/access.ts";
@@ -21,6 +22,11 @@ export interface HealthOptions {
    * of the store, but the status does not depend on the store. Defaults to `"required"`.
    */
   readonly store?: "required" | "optional";
+  /**
+   * Who gets the details in the body of `/ready`: callers whose credentials the server accepts, or everybody. A web page
+   * of another origin never gets them. Defaults to `"authenticated"`.
+   */
+  readonly details?: "authenticated" | "all";
   /** Milliseconds for the check of services and store, after which the server is not ready. Defaults to 2000. */
   readonly timeoutMs?: number;
 }
@@ -31,7 +37,7 @@ export interface HealthOptions {
  */
 export type HealthState = "ok" | "failed" | "pending" | "none";
 
-/** The details about one server in the body of `/ready`, for callers whose credentials the server accepts. */
+/** The details about one server in the body of `/ready`, see {@linkcode HealthOptions.details}. */
 export interface HealthDetails {
   /** Name of the server. */
   readonly name: string;
@@ -41,6 +47,11 @@ export interface HealthDetails {
   readonly services: HealthState;
   /** The store. */
   readonly store: HealthState;
+  /**
+   * State of the servers behind proxies, by name. The server can be ready while they are not. `none` means that a server
+   * has not been needed yet.
+   */
+  readonly upstreams: Readonly<Record<string, HealthState>>;
   /** The current sessions, streams and other resources of the server. */
   readonly stats: ServerStats;
 }
@@ -55,6 +66,7 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
     alivePath: PATH,
     readyPath: PATH,
     store: ["required", "optional"],
+    details: ["authenticated", "all"],
     timeoutMs: { test: isTime, remedy: "it must be a whole number of milliseconds from 1 to 60000" },
   },
   hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath" },
@@ -71,7 +83,7 @@ const REMEMBER_MS = 1000;
  *   server is closing, status 503. The result is cached for one second.
  *
  * Both routes respond to GET and HEAD requests from any caller with `{}`. A request to `/ready` with credentials that
- * `auth` accepts gets {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. A request
+ * `auth` accepts gets {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, upstreams, stats }] }`. A request
  * with invalid credentials gets `{}`.
  *
  * ```ts
@@ -86,7 +98,8 @@ const REMEMBER_MS = 1000;
  */
 export function health(options: HealthOptions = {}): readonly Route[] {
   checkOptions("create health checks", options, OPTIONS);
-  const { alivePath = "/health", readyPath = "/ready", store = "required", timeoutMs = 2000 } = options;
+  const { alivePath = "/health", readyPath = "/ready", store = "required", details, timeoutMs = 2000 } = options;
+  const isOpen = details === "all";
   const probe: ProbeOptions = { isStoreOptional: store === "optional", timeoutMs };
   const open = (server: Server) => server[INTERNALS].engine.core.state.slot(probe, () => new Probe(server, probe));
   return [
@@ -102,7 +115,7 @@ export function health(options: HealthOptions = {}): readonly Route[] {
         const whole = info.server as Server;
         const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
-        const known = await Promise.all(servers.map((server) => isKnownCaller(server, request, info)));
+        const known = await Promise.all(servers.map((server) => mayKnow(server, request, { info, isOpen })));
         const shown = states.filter((_state, at) => known[at]);
         return respond(request, states.every(({ ready }) => ready) ? 200 : 503, shown.length ? { servers: shown } : {});
       },
@@ -141,7 +154,10 @@ class Probe {
     const { services, store }: Parts = isClosing() ? { services: "none", store: "none" } : await this.#ask();
     const isReady = (state: HealthState) => state === "ok" || state === "none";
     const ready = !isClosing() && isReady(services) && (isReady(store) || this.#options.isStoreOptional);
-    return { name, ready, services, store, stats: this.#server.stats() };
+    const { state } = this.#server[INTERNALS].engine.core;
+    const known = findUpstreams({ slot: (key, make) => state.slot(key, make) }).values();
+    const upstreams = Object.fromEntries([...known].map(({ name, read }) => [name, read()]));
+    return { name, ready, services, store, upstreams, stats: this.#server.stats() };
   }
 
   // Returns the result of the running check, if any, or the cached result. Otherwise starts a check.
@@ -172,13 +188,18 @@ class Probe {
 }
 
 /**
- * Whether a request has credentials that the server accepts. Does not call the authenticator for a request without
- * credentials. Checks the Host and Origin headers in the same way as for MCP requests, because otherwise a web page
- * could read the details through DNS rebinding.
+ * Whether a caller gets the details. Does not call the authenticator for a request without credentials. Checks the Host
+ * and Origin headers in the same way as for MCP requests, because otherwise a web page could read the details through DNS
+ * rebinding.
  */
-async function isKnownCaller(server: Server, request: Request, { info }: RouteInfo): Promise<boolean> {
+async function mayKnow(
+  server: Server,
+  request: Request,
+  { info: { info }, isOpen }: { readonly info: RouteInfo; readonly isOpen: boolean },
+): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
-  if (!options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
+  if (!isOpen && !options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
+  if (isOpen || !options.authenticator) return isOpen;
   try {
     const authenticator = await options.authenticator.load();
     if (!authenticator.hasCredentials(request)) return false;

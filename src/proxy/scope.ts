@@ -7,6 +7,7 @@ import { parseTemplate } from "../core/protocol/uri_template.ts";
 import type { RequestOptions } from "../client/rpc.ts";
 import type { ClientCapabilities, Context } from "../library.ts";
 import type { Holding } from "../server/capacity/account.ts";
+import type { UpstreamState } from "../server/engine/upstreams.ts";
 import { type ChangingList, Connection, isConnectionError, OWN_HEADERS } from "./connection.ts";
 import { KeptList } from "./kept_list.ts";
 import { type Client, type Kind, KINDS, type RequestFacts, type ScopeParts, type UpstreamParts } from "./parts.ts";
@@ -73,6 +74,10 @@ export class Scope implements ScopeParts {
 
   get isIdle(): boolean {
     return !this.#open?.isUsed && (!this.#opening || !!this.#open);
+  }
+
+  get state(): UpstreamState {
+    return this.#open && !this.#open.isStale ? "ok" : this.#failure === undefined ? "none" : "failed";
   }
 
   announces(list: ChangingList): boolean {

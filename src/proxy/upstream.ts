@@ -11,6 +11,7 @@ import type { SubscribedClient } from "../server/visibility/subscribers.ts";
 import type { ServerHandle, ServerStores } from "../server/engine/server_handle.ts";
 import { ParkedCalls } from "./parked_calls.ts";
 import { findAddedInstructions } from "../server/engine/added_instructions.ts";
+import { findUpstreams, type UpstreamState } from "../server/engine/upstreams.ts";
 import { reportedErrors } from "../server/handlers/outages.ts";
 import { toCore } from "../server/handlers/bound_layer.ts";
 import type { ServerInfo } from "../client/protocol.ts";
@@ -96,14 +97,16 @@ export class Upstream implements UpstreamParts {
     if (part === "resources") this.#resources = server;
     if (part === "tools") this.#started.resolve(server.store);
     if (part === "tools") this.#tools.set(server[INTERNALS], server);
+    findUpstreams(server).set(this, { name: this.settings.name, read: () => this.#state });
     return async () => {
       if (this.#handles.size > 1) return void this.#handles.delete(server);
       this.#proxies.bare.delete(this);
       if (this.#potName !== undefined) this.#proxies.pots.delete(this.#potName);
       this.#potName = undefined;
       findAddedInstructions(server).delete(this);
+      findUpstreams(server).delete(this);
       this.parked.close();
-      const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
+      const scopes = this.#allScopes;
       this.#scopes.clear();
       this.#all = undefined;
       await Promise.all([this.#detected, ...scopes.map((scope) => scope.close())]);
@@ -114,6 +117,16 @@ export class Upstream implements UpstreamParts {
   /** Whether a name that begins with the prefix can belong to no other proxy. */
   get ownsNames(): boolean {
     return !!this.settings.prefix || this.#proxies.bare.size === 1;
+  }
+
+  get #allScopes(): readonly Scope[] {
+    return [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
+  }
+
+  /** `failed` only if no caller reaches the server. */
+  get #state(): UpstreamState {
+    const states = this.#allScopes.map(({ state }) => state);
+    return states.includes("ok") ? "ok" : states.includes("failed") ? "failed" : "none";
   }
 
   get #proxies(): Proxies {
@@ -159,8 +172,7 @@ export class Upstream implements UpstreamParts {
 
   async unwatch(uri: string): Promise<void> {
     this.#subscribed.delete(uri);
-    const scopes = [...this.#all ? [this.#all] : [], ...[...this.#scopes.values()].flat()];
-    await Promise.all(scopes.map((scope) => scope.unwatch(uri)));
+    await Promise.all(this.#allScopes.map((scope) => scope.unwatch(uri)));
   }
 
   follow(scope: ScopeParts): void {

@@ -4,7 +4,8 @@ import { createServer, mount, type Server, type ServerOptions, service, tool } f
 import { apiKey } from "../../src/auth/auth.ts";
 import { health, type HealthDetails } from "../../src/observe/observe.ts";
 import { customStore } from "../../src/stores/stores.ts";
-import { fakeClock } from "../../src/testing/testing.ts";
+import { proxy } from "../../src/proxy/proxy.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { throwing } from "../support/throwing.ts";
@@ -93,11 +94,47 @@ Deno.test("a request whose credentials `auth` accepts gets the details, and a re
   await ask(server, "/health", SIGNED);
   assertEquals(states, []);
   const [details] = await readDetails(server);
-  assertEquals(details, { name: "checked", ready: true, services: "ok", store: "none", stats: server.stats() });
+  assertEquals(details, {
+    name: "checked",
+    ready: true,
+    services: "ok",
+    store: "none",
+    upstreams: {},
+    stats: server.stats(),
+  });
   await ask(server, "/ready", { authorization: "Bearer wrong" });
   assertEquals(states, ["accepted", "refused"]);
   const head = await ask(server, "/ready", { ...SIGNED, method: "HEAD" });
   assertEquals(head.body, "");
+});
+
+Deno.test("the details name the servers behind proxies, and everybody may get them", async () => {
+  await using other = createServer({ ...about, handlers: [tool({ name: "hi", run: () => "Hi!" })] });
+  const up = proxy("http://localhost/mcp", { name: "up", prefix: "up_", fetch: (request) => other.fetch(request) });
+  const fetch = () => Promise.reject(new TypeError("down"));
+  const down = proxy("http://localhost/mcp", { name: "down", prefix: "down_", fetch });
+  const routes = health({ details: "all" });
+  await using server = make({ routes, handlers: [up, down], observer: { fault() {} } });
+  const read = async (headers = {}) => JSON.parse((await ask(server, "/ready", headers)).body).servers?.[0];
+  assertEquals((await read()).upstreams, { up: "none", down: "none" });
+  await using client = await connectTest(server);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["up_hi"]);
+  const { ready, upstreams } = await read();
+  assertEquals([ready, upstreams], [true, { up: "ok", down: "failed" }]);
+  assertEquals(await read({ origin: "https://evil.example" }), undefined);
+});
+
+Deno.test("an outage of a server behind a proxy is reported once, whatever is listed", async () => {
+  const faults: unknown[] = [];
+  const down = proxy("http://localhost/mcp", { prefix: "down_", fetch: () => Promise.reject(new TypeError("down")) });
+  const own = tool({ name: "own", run: () => "" });
+  await using server = make({ handlers: [own, down], observer: { fault: (fault) => void faults.push(fault) } });
+  await using client = await connectTest(server);
+  assertEquals((await client.listTools()).length, 1);
+  for (const list of ["prompts", "resources", "resources/templates"]) {
+    await client.request(`${list}/list`, {}).catch(() => {});
+  }
+  assertEquals(faults.length, 1);
 });
 
 Deno.test("the authentication of a probe sees the checked host in the URL", async () => {

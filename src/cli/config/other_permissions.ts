@@ -7,6 +7,7 @@ import { Requests } from "../../client/oauth/requests.ts";
 import { joinPermissions, type Permissions, toNetAddress } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { findSignInInfo } from "../sign_in/sign_in_options.ts";
+import { toFolder } from "../../ready/files/path.ts";
 import { toTokenPath } from "../sign_in/token_folder.ts";
 import type { OtherServer } from "./schema.ts";
 import { listVariables } from "./variables.ts";
@@ -36,7 +37,8 @@ const DISCOVERY_MS = 10_000;
 /** Returns the permissions to use and renew the tokens of a server, if the user has signed in. */
 async function findTokenPermissions(server: URL): Promise<Permissions> {
   const folder = toTokenPath();
-  const read = { env: TOKEN_VARIABLES, read: [folder] };
+  // The owners of the folder and of its parent are checked.
+  const read = { env: TOKEN_VARIABLES, read: [toFolder(folder)], sys: ["uid"] };
   const info = await findSignInInfo({ operands: [], flags: {}, all: {} }, server.href);
   if (!info) return read;
   const { issuer, resource } = info;

@@ -27,10 +27,10 @@ export async function findRequiredPermissions(file: string, path: string): Promi
   const collector = new PermissionCollector();
   collector.read.add(path);
   for (const source of await readSources(file, path)) await collector.add(source);
-  const { read, write, run, env, net, modules } = collector;
+  const { read, write, run, env, net, sys, modules } = collector;
   const paths = [...read].filter((path, _, all) => !all.some((each) => path.startsWith(`${each}/`)));
   return {
-    permissions: { read: paths, write: [...write], run: [...run], env: [...env], net: [...net] },
+    permissions: { read: paths, write: [...write], run: [...run], env: [...env], net: [...net], sys: [...sys] },
     modules: [...modules],
   };
 }
@@ -41,6 +41,7 @@ class PermissionCollector {
   readonly run = new Set<string>();
   readonly env = new Set<string>();
   readonly net = new Set<string>();
+  readonly sys = new Set<string>();
   readonly modules = new Set<string>();
 
   async add(source: Source): Promise<void> {
@@ -75,7 +76,7 @@ class PermissionCollector {
     try {
       const expand = (text: string) => expandVariables(text, (name) => platform.env(name));
       const found = await findOtherPermissions(entry, { expand });
-      for (const kind of ["read", "write", "run", "env", "net"] as const) {
+      for (const kind of ["read", "write", "run", "env", "net", "sys"] as const) {
         for (const value of found[kind] ?? []) this[kind].add(value);
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * Runs the gateway in a process of Deno that can start only the programs, and reach only the hosts, that its file names.
  */
-import type { Args } from "../args.ts";
+import { type Args, toList } from "../args.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { findOtherPermissions } from "../config/other_permissions.ts";
 import { joinPermissions, type Permissions, toDenoFlags } from "../permissions.ts";
@@ -10,9 +10,18 @@ import { deno } from "../runtime_globals.ts";
 import { sendSignal } from "../../core/kit/signals.ts";
 import type { ClientFile, ListedServer } from "./client_file.ts";
 
+/** Set in the environment of a process that {@linkcode runLimited} starts. */
+const LAUNCHER = "MCP_GATEWAY_LAUNCHER";
+
 /** Whether this process can start every program. The user has limited any other process. */
 export function isUnlimited(): boolean {
   return deno?.permissions.querySync({ name: "run" }).state === "granted";
+}
+
+/** Exits with the process that has started this one, which passes signals on, and may be killed. */
+export function followLauncher(): void {
+  const isPermitted = deno?.permissions.querySync({ name: "env", variable: LAUNCHER }).state === "granted";
+  if (isPermitted && platform.env(LAUNCHER) !== undefined) platform.onParentEnd(() => platform.exit(143));
 }
 
 /** Runs the command again with the permissions of its file. Returns its exit code. */
@@ -23,7 +32,7 @@ export async function runLimited(
 ): Promise<number> {
   let permissions: Permissions = {
     read: [path, platform.toPath(file), ...toOwnReads()],
-    env: all.env?.flatMap((names) => names.split(",")),
+    env: [...toList(all.env), LAUNCHER],
     // The listener needs the same permission as a connection.
     net: [`${host}:${port}`],
   };
@@ -34,7 +43,13 @@ export async function runLimited(
   // The parent exists only on Deno, see `isUnlimited`.
   const { Command, execPath } = deno as typeof Deno;
   const args = ["run", "--no-prompt", ...toDenoFlags(permissions), toEntry(), ...platform.args];
-  const child = new Command(execPath(), { args, stdin: "inherit", stdout: "inherit", stderr: "inherit" }).spawn();
+  const child = new Command(execPath(), {
+    args,
+    env: { [LAUNCHER]: "1" },
+    stdin: "inherit",
+    stdout: "inherit",
+    stderr: "inherit",
+  }).spawn();
   platform.onSignal(() => sendSignal(child, "SIGTERM"));
   return (await child.status).code;
 }

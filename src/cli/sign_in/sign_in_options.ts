@@ -58,18 +58,27 @@ export function createAuth(
   const settings = readSettings(args);
   let loading: Promise<ClientAuth> | undefined;
   const load = () => loading ??= loadSignIn(settings, options);
-  const { pauseWhile = (work) => work() } = options;
+  const { pauseWhile = (work) => work(), storedFor } = options;
   return {
     async token(request) {
       const isNeeded = loading !== undefined || await hasTokens(request.url);
       return isNeeded ? await (await load()).token(request) : undefined;
     },
     refresh: async (challenge, context) => {
+      // Without tokens, a sign-in would need hosts that the command may not reach.
+      if (storedFor !== undefined && !await hasTokens(storedFor)) throw await refuse(storedFor);
       const auth = await load();
       return await pauseWhile(async () => await auth.refresh?.(challenge, context) ?? false);
     },
     refreshMs: SIGN_IN_MS,
   };
+}
+
+async function refuse(server: string): Promise<Error> {
+  const { refuseSignIn } = await importModule<typeof import("./terminal_user_agent.ts")>(
+    "./sign_in/terminal_user_agent.ts",
+  );
+  return refuseSignIn({ server, scopes: [] });
 }
 
 /** Creates the token source of a command that never signs in, because nobody may be at the terminal. */

@@ -1,0 +1,193 @@
+// `mcp gateway`, and other servers in a config file.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { connect } from "../../src/client/client.ts";
+import { createServer, tool } from "../../mod.ts";
+import { textOf } from "../support/behaviour.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
+import { run, type Running, start } from "../support/processes.ts";
+import { assertRefused } from "./refused.ts";
+import { runHere } from "./run_here.ts";
+import { runtimes } from "./runtimes.ts";
+
+const notes = `import { createServer, tool } from "@x/mcp";
+const say = tool({ name: "say", description: "Says", run: () => "said" });
+const end = tool({ name: "end", description: "Ends", run: () => { setTimeout(() => globalThis.Deno ? Deno.exit(3) : process.exit(3)); return new Promise(() => {}); } });
+export default createServer({ name: "notes", version: "1.0.0", handlers: [say, end] });`;
+
+/** The entry of the server in a client's configuration. */
+function toEntry(program: readonly string[]) {
+  const [command, ...args] = program;
+  return { command, args: [...args, "notes.ts", "--stdio"] };
+}
+
+/** Starts a gateway over HTTP, and returns its URL. */
+async function startGateway(words: readonly string[], cwd: string) {
+  const server = await start([...words, "--http", "--port", "0"], { cwd });
+  const [, url] = await server.waitFor(/(http:\S+)\n/);
+  return { server, url };
+}
+
+async function stop(server: Running): Promise<void> {
+  server.kill("SIGTERM");
+  assertEquals((await server.finished).code, 0);
+}
+
+/** Starts an HTTP server in this process that counts its requests. */
+function listen(respond: (request: Request) => Response | Promise<Response>) {
+  const urls: string[] = [];
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    urls.push(request.url);
+    return respond(request);
+  });
+  return { urls, url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: a gateway serves the servers of each client's file, in both eras`, async () => {
+    const entry = toEntry(program);
+    const files = {
+      "notes.ts": notes,
+      "claude_desktop_config.json": { mcpServers: { "my notes": entry, off: { command: "none", disabled: true } } },
+      ".mcp.json": { mcpServers: { my_notes: { type: "stdio", ...entry, env: { WHO: "${WHO:-ada}" } } } },
+      "vscode.json": '{ // servers\n "inputs": [], "servers": { "my.notes": ' + JSON.stringify(entry) + " }, }",
+    };
+    await withFiles(files, async (cwd) => {
+      const [command, ...args] = program;
+      const cases = [
+        ["claude_desktop_config.json", "my_notes_"],
+        [".mcp.json", "my_notes_"],
+        ["vscode.json", "my.notes_"],
+      ] as const;
+      for (const [file, prefix] of cases) {
+        for (const era of ["modern", "legacy"] as const) {
+          const words = [...args, "gateway", file, "--env", "WHO"];
+          await using client = await connect({ command, args: words, cwd }, { era });
+          assertEquals((await client.listTools()).map(({ name }) => name), [`${prefix}say`, `${prefix}end`]);
+          assertEquals(textOf(await client.callTool(`${prefix}say`)), "said");
+        }
+      }
+    });
+  });
+
+  testProcesses(`${name}: a gateway goes on without servers that are down, end or want a sign-in`, async () => {
+    await using locked = listen(() => new Response(null, { status: 401, headers: { "www-authenticate": "Bearer" } }));
+    const down = "http://127.0.0.1:9/mcp";
+    const mcpServers = { notes: toEntry(program), locked: { url: locked.url }, down: { type: "http", url: down } };
+    await withFiles({ "notes.ts": notes, "all.json": { mcpServers } }, async (cwd) => {
+      const { server, url } = await startGateway([...program, "gateway", "all.json"], cwd);
+      await using _server = server;
+      await using client = await connect(url);
+      const states = async () => {
+        const { servers } = await (await fetch(new URL("/ready", url))).json();
+        return servers[0].upstreams;
+      };
+      assertEquals(await states(), { notes: "none", locked: "none", down: "none" });
+      assertEquals((await client.listTools()).map(({ name }) => name), ["notes_say", "notes_end"]);
+      assertEquals(await states(), { notes: "ok", locked: "failed", down: "failed" });
+      await server.waitFor(new RegExp(`mcp login ${locked.url}`));
+      assertStringIncludes(textOf(await client.callTool("notes_end")), sentence("notes"));
+      assertEquals(textOf(await client.callTool("notes_say")), "said");
+      await stop(server);
+    });
+  });
+}
+
+testProcesses("Deno: a gateway starts only the programs, and reaches only the hosts, of its file", async () => {
+  const [{ program }] = runtimes;
+  await using other = listen(() => new Response("x"));
+  await using near = listen(() => Response.redirect(other.url, 307));
+  const mcpServers = { near: { url: near.url }, notes: toEntry(program) };
+  await withFiles({ "notes.ts": notes, "all.json": { mcpServers } }, async (cwd) => {
+    const { server, url } = await startGateway([...program, "gateway", "all.json"], cwd);
+    await using _server = server;
+    await using client = await connect(url);
+    assertEquals((await client.listTools()).length, 2);
+    assert(near.urls.length > 0);
+    assertEquals(other.urls, []);
+    // The permissions of the process that serves.
+    const { stdout } = await run(["ps", "-o", "args=", "--ppid", String(server.pid)], { cwd });
+    const flags = stdout.split(" ").filter((word) => /^(-A$|--(allow|deny|no))/.test(word)).sort();
+    assertEquals(flags.filter((flag) => /-A|-(net|run)/.test(flag)), [
+      `--allow-net=${["127.0.0.1:0", new URL(near.url).host].sort()}`,
+      `--allow-run=${toEntry(program).command}`,
+    ]);
+    await stop(server);
+  });
+});
+
+testProcesses("a gateway lets clients search, and is reached from this machine only", async () => {
+  const [{ program }] = runtimes;
+  const files = { "notes.ts": notes, "all.json": { mcpServers: { notes: toEntry(program) } } };
+  await withFiles(files, async (cwd) => {
+    const words = [...program, "gateway", "all.json"];
+    const { server, url } = await startGateway([...words, "--search"], cwd);
+    await using _server = server;
+    await using client = await connect(url);
+    assertEquals((await client.listTools()).map(({ name }) => name), ["search_tools", "call_tool"]);
+    assertStringIncludes(textOf(await client.callTool("search_tools", { query: "says" })), "notes_say");
+    await stop(server);
+    const refused = await run([...words, "--http", "--host", "0.0.0.0", "--port", "0"], { cwd });
+    await assertRefused(Promise.resolve(refused), sentence("0.0.0.0", "notes"));
+  });
+});
+
+Deno.test("a gateway refuses entries that it cannot use, with their position", async () => {
+  const cases: readonly [entry: object, expected: string][] = [
+    [{ command: "x", env: { KEY: "${KEY}" } }, sentence("KEY")],
+    [{ command: "x", env: { KEY: "${input:key}" } }, sentence("${input:key}")],
+    [{ command: "${workspaceFolder}/x" }, sentence("workspaceFolder")],
+    [{ command: "x", args: ["${KEY"] }, sentence("${KEY")],
+    [{ command: "x", envFile: ".env" }, sentence("envFile")],
+    [{ command: "x", url: "http://localhost/mcp" }, sentence("command")],
+    [{}, sentence("command")],
+    [{ url: "file:///etc/passwd" }, sentence("file:///etc/passwd")],
+  ];
+  for (const [entry, expected] of cases) {
+    await withFiles({ "all.json": { mcpServers: { one: entry } } }, async (cwd) => {
+      const finished = runHere(["gateway", "all.json", "--stdio"], { cwd });
+      await assertRefused(finished, expected);
+      assertStringIncludes((await finished).stderr, "all.json:1:");
+    });
+  }
+  for (const text of ["{}", '{ "mcp": {} }', "[]", '{ "mcpServers": { "__proto__": {} } }', "{"]) {
+    await withFiles({ "all.json": text }, async (cwd) => {
+      assertEquals((await runHere(["gateway", "all.json", "--stdio"], { cwd })).code, 2);
+    });
+  }
+});
+
+testProcesses("other servers in a config file are served as their options say, and install permits them", async () => {
+  const [{ program }] = runtimes;
+  await using remote = listen((request) => far.fetch(request));
+  await using far = createServer({
+    name: "far",
+    version: "1.0.0",
+    handlers: ["a", "b", "c"].map((name) =>
+      tool({ name, run: (_, { http }) => `${name} ${http?.headers.get("x-key")}` })
+    ),
+  });
+  const servers = {
+    notes: { ...toEntry(program), prefix: "", tools: { exclude: ["end"] } },
+    far: {
+      url: remote.url,
+      headers: { "x-key": "${FAR_KEY:-open}" },
+      tools: { include: ["a", "b"], change: { b: { name: "bee", description: "Buzzes" } } },
+    },
+  };
+  await withFiles({ "notes.ts": notes, "mcp.jsonc": { name: "all", servers } }, async (cwd) => {
+    const [command, ...args] = program;
+    await using client = await connect({ command, args: [...args, "mcp.jsonc", "--stdio"], cwd });
+    assertEquals((await client.listTools()).map(({ name }) => name), ["say", "far_a", "far_bee"]);
+    assertEquals(textOf(await client.callTool("far_bee")), "b open");
+    const { stdout } = await run([...program, "install", "mcp.jsonc", "--client", "claude-desktop", "--dry-run"], {
+      cwd,
+    });
+    assertStringIncludes(stdout, `--allow-run=${command}`);
+    assertStringIncludes(stdout, `--allow-net=${new URL(remote.url).host}`);
+    assertStringIncludes(stdout, "FAR_KEY");
+    const wrong = { servers: { far: { ...servers.far, share: "caller", required: true } } };
+    await Deno.writeTextFile(`${cwd}/wrong.jsonc`, JSON.stringify(wrong));
+    await assertRefused(run([...program, "wrong.jsonc", "--stdio"], { cwd }), sentence("far", "required"));
+  });
+});

@@ -8,7 +8,7 @@ import { platform } from "./platform.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, withAction } from "./cli_error.ts";
 import { importDefault } from "./import_file.ts";
-import { type Loaded, swapHandlers } from "./loaded.ts";
+import { type Loaded, type LoadOptions, swapHandlers } from "./loaded.ts";
 import { toFilePath, toName, toTargetUrl } from "./target_url.ts";
 
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
@@ -27,12 +27,6 @@ export async function findTarget(): Promise<string | undefined> {
       // Ignore the error: the working directory was deleted, or may not be read.
     }
   }
-}
-
-export interface LoadOptions {
-  readonly imports?: ImportGraph;
-  /** Whether the target is served over HTTP. */
-  readonly isHttp?: boolean;
 }
 
 /**

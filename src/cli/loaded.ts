@@ -2,6 +2,7 @@
  * A loaded target, and the function that replaces its handlers on a reload.
  */
 import type { Handler, Server } from "../library.ts";
+import type { ImportGraph } from "./import_graph.ts";
 import { CliError } from "./cli_error.ts";
 
 export interface Loaded {
@@ -22,6 +23,12 @@ export interface Loaded {
    * @throws {CliError} if a file cannot be used. The handlers then remain unchanged.
    */
   reload?(changed: readonly string[]): Promise<readonly string[]>;
+}
+
+export interface LoadOptions {
+  readonly imports?: ImportGraph;
+  /** Whether the target is served over HTTP. */
+  readonly isHttp?: boolean;
 }
 
 /** Replaces all handlers of a server, and notifies clients once. If the function throws, no handlers are replaced. */

@@ -17,8 +17,8 @@ import {
   toEndpointOptions,
 } from "./endpoint_options.ts";
 import { platform } from "./platform.ts";
-import { findTarget, load, type LoadOptions, toKind } from "./load.ts";
-import type { Loaded } from "./loaded.ts";
+import { findTarget, load, toKind } from "./load.ts";
+import type { Loaded, LoadOptions } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 

@@ -2,6 +2,7 @@
  * Starts child processes with piped standard streams, on Deno, Bun and Node.
  */
 import { withFailure } from "../core/kit/failure.ts";
+import { listInherited } from "../core/kit/inherited_variables.ts";
 import { sendSignal } from "../core/kit/signals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
 import { bun, deno, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
@@ -47,33 +48,11 @@ export interface Child {
   abandon(): void;
 }
 
-/** The variables that a child process inherits, as with the official SDKs. */
-const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-const INHERITED_ON_WINDOWS: readonly string[] = [
-  "APPDATA",
-  "HOMEDRIVE",
-  "HOMEPATH",
-  "LOCALAPPDATA",
-  "PATH",
-  "PROCESSOR_ARCHITECTURE",
-  "PROGRAMFILES",
-  "SYSTEMDRIVE",
-  "SYSTEMROOT",
-  "TEMP",
-  "USERNAME",
-  "USERPROFILE",
-];
-
-/** Returns the names of the variables that a child process inherits. */
-export function listInherited(): readonly string[] {
-  return isWindows() ? INHERITED_ON_WINDOWS : INHERITED;
-}
-
 /** The exit code to report for a process that a signal has ended. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
-  const entries = listInherited().flatMap((name) => {
+  const entries = listInherited(isWindows()).flatMap((name) => {
     const value = readVariable(name);
     // Skip exported shell functions, because a shell would execute them.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];

@@ -1,9 +1,7 @@
 /**
  * Finds the permissions that the connections to other servers require.
  */
-import { listInherited } from "../../client/child_process.ts";
-import { discover } from "../../client/oauth/discovery.ts";
-import { Requests } from "../../client/oauth/requests.ts";
+import { listInherited } from "../../core/kit/inherited_variables.ts";
 import { joinPermissions, type Permissions, toNetAddress } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { findSignInInfo } from "../sign_in/sign_in_options.ts";
@@ -24,15 +22,14 @@ export async function findOtherPermissions(
     typeof value === "object" ? Object.values(value) : value
   );
   const env = texts.flatMap((text) => typeof text === "string" ? listVariables(text) : []);
-  if ("command" in entry) return { env: [...env, ...listInherited()], run: [expand(entry.command)] };
+  if ("command" in entry) {
+    return { env: [...env, ...listInherited(platform.os === "windows")], run: [expand(entry.command)] };
+  }
   const url = new URL(expand(entry.url));
   const headers = Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase());
   const tokens = headers.includes("authorization") ? {} : await findTokenPermissions(url);
   return joinPermissions({ env, net: [toNetAddress(url)] }, tokens);
 }
-
-/** Milliseconds for finding the hosts of an authorization server. */
-const DISCOVERY_MS = 10_000;
 
 /** Returns the permissions to use and renew the tokens of a server, if the user has signed in. */
 async function findTokenPermissions(server: URL): Promise<Permissions> {
@@ -41,10 +38,6 @@ async function findTokenPermissions(server: URL): Promise<Permissions> {
   const read = { env: TOKEN_VARIABLES, read: [toFolder(folder)], sys: ["uid"] };
   const info = await findSignInInfo({ operands: [], flags: {}, all: {} }, server.href);
   if (!info) return read;
-  const { issuer, resource } = info;
-  const requests = new Requests(server, (request) => fetch(request));
-  const signal = AbortSignal.timeout(DISCOVERY_MS);
-  const found = await discover({ requests, server, issuer, resource, signal }).catch(() => undefined);
-  const urls = [issuer, found?.authorizationServer.token_endpoint ?? issuer];
-  return { ...read, write: [folder], net: urls.map((url) => toNetAddress(new URL(url))) };
+  const { issuer, tokenEndpoint = issuer } = info;
+  return { ...read, write: [folder], net: [issuer, tokenEndpoint].map((url) => toNetAddress(new URL(url))) };
 }

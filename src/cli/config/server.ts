@@ -2,9 +2,8 @@
  * Creates servers from config files and folders.
  */
 import { createServer, type Handler, type Server } from "../../library.ts";
-import type { LoadOptions } from "../load.ts";
 import { platform } from "../platform.ts";
-import { type Loaded, swapHandlers } from "../loaded.ts";
+import { type Loaded, type LoadOptions, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../../ready/files/path.ts";
 import { CliError, withAction } from "../cli_error.ts";

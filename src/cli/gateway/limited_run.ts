@@ -40,10 +40,9 @@ export async function runLimited(
     const found = await findOtherPermissions(server.entry, { expand: toExpand(server) });
     permissions = joinPermissions(permissions, found);
   }
-  // The parent exists only on Deno, see `isUnlimited`.
-  const { Command, execPath } = deno as typeof Deno;
+  if (!deno) throw new Error("Cannot limit the gateway: only Deno has permissions");
   const args = ["run", "--no-prompt", ...toDenoFlags(permissions), toEntry(), ...platform.args];
-  const child = new Command(execPath(), {
+  const child = new deno.Command(deno.execPath(), {
     args,
     env: { [LAUNCHER]: "1" },
     stdin: "inherit",

@@ -36,6 +36,8 @@ export interface HeldTokens {
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
+  /** URL at which the token is renewed. */
+  readonly tokenEndpoint?: string;
   /** Set if the server's challenge contained the URL of the resource metadata. */
   readonly metadataUrl?: string;
 }

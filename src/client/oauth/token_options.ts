@@ -47,6 +47,8 @@ export interface SignInInfo {
   readonly expiresAt?: number;
   /** Whether the token can be renewed without signing in again. */
   readonly canRefresh: boolean;
+  /** URL at which the token is renewed. `undefined` for a sign-in of an older release. */
+  readonly tokenEndpoint?: string;
 }
 
 /** A token source. Any number of connections and servers can share a token source. */

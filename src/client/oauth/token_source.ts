@@ -176,7 +176,8 @@ export class TokenSource {
     const scopes = this.#chooseScopes(challenge, found, before);
     const key = this.#options.dpop || found.needsProof ? await this.#findKey() : undefined;
     const { metadataUrl } = found;
-    const facts = { issuer: authorizationServer.issuer, resource, requested: scopes, key, metadataUrl };
+    const { token_endpoint: tokenEndpoint } = authorizationServer;
+    const facts = { issuer: authorizationServer.issuer, resource, requested: scopes, key, metadataUrl, tokenEndpoint };
     const requests = this.#requests;
     const context = { server, resource, authorizationServer, scopes, key, metadataUrl, requests, store, signal };
     const granted = await grant.obtain(context).catch((error) => {
@@ -238,7 +239,8 @@ export class TokenSource {
       const party = { info: { client_id: client.id }, authentication: toAuthentication(client) };
       const params = { refresh_token: refreshToken };
       const response = await requestGrant(context, { ...party, type: "refresh_token", params });
-      const renewed = toHeld({ client, response }, { issuer, resource, requested, key, metadataUrl });
+      const { token_endpoint: tokenEndpoint } = authorizationServer;
+      const renewed = toHeld({ client, response }, { issuer, resource, requested, key, metadataUrl, tokenEndpoint });
       return {
         ...renewed,
         isRenewed: true,
@@ -285,7 +287,7 @@ function isNew({ issuedAt }: HeldTokens): boolean {
 /** The latest time that a `Date` can represent, because JSON cannot represent an infinite time. */
 const LAST_MS = 8.64e15;
 
-interface TokenInfo extends Pick<HeldTokens, "issuer" | "resource" | "requested" | "metadataUrl"> {
+interface TokenInfo extends Pick<HeldTokens, "issuer" | "resource" | "requested" | "metadataUrl" | "tokenEndpoint"> {
   readonly key?: ProofKey;
 }
 

@@ -39,8 +39,9 @@ export class TokenSources implements SignIn {
   readonly info = async (server: string): Promise<SignInInfo | undefined> => {
     const held = await this.#find(server).read();
     if (!held) return;
-    const { issuer, resource, client: { id: clientId }, scopes, expiresAt, refreshToken } = held;
-    const facts = { server, issuer, resource, clientId, scopes, canRefresh: refreshToken !== undefined };
+    const { issuer, resource, client: { id: clientId }, scopes, expiresAt, refreshToken, tokenEndpoint } = held;
+    const canRefresh = refreshToken !== undefined;
+    const facts = { server, issuer, resource, clientId, scopes, canRefresh, ...tokenEndpoint && { tokenEndpoint } };
     return expiresAt === undefined ? facts : { ...facts, expiresAt };
   };
 

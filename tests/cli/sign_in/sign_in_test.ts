@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
 import { serveNotes } from "../../auth/serve_notes.ts";
-import { testProcesses } from "../../support/command_line.ts";
+import { testProcesses, withFiles } from "../../support/command_line.ts";
 import { sentence } from "../../support/messages.ts";
 import { type Finished, root, run } from "../../support/processes.ts";
 import { runtimes } from "../runtimes.ts";
@@ -37,6 +37,12 @@ class User implements AsyncDisposable {
 
   async run(...words: readonly string[]): Promise<Finished> {
     return await run([...this.#program, ...words], { env: this.#env, timeoutMs: 60_000 });
+  }
+
+  /** Calls a tool of a gateway, which gets the variables of the user. */
+  async runGateway(file: string, tool: string): Promise<Finished> {
+    const env = Object.entries(this.#env).map(([name, value]) => `${name}=${value}`);
+    return await this.run("call", tool, "--", "env", ...env, ...this.#program, "gateway", file);
   }
 
   /** Runs the command in a terminal, with its whole output on standard output. */
@@ -112,6 +118,23 @@ for (const { name: runtime, program } of runtimes) {
     assertStringIncludes((await ada.run("logout", href)).stderr, sentence(href));
     await assertRefused(ada.run("token", href), sentence(`mcp login ${href}`));
     await assertRefused(ada.run("call", href, "list"), sentence(`mcp login ${href} --scope notes:read`));
+  });
+
+  testProcesses(`${runtime}: a gateway uses and renews the tokens of login, and names login without them`, async () => {
+    await using oidc = await startOidc();
+    await using notes = await serveNotes(program, [oidc.issuers.first]);
+    await using ada = await User.create("ada", program);
+    const { href } = notes.url;
+    await withFiles({ "all.json": { mcpServers: { notes: { url: href } } } }, async (folder) => {
+      const call = () => ada.runGateway(`${folder}/all.json`, "notes_list");
+      assertStringIncludes((await call()).stderr, `mcp login ${href}`);
+      assertEquals((await ada.run("login", href)).code, 0);
+      assertEquals((await call()).stdout, "none\n");
+      const before = await ada.readTokens();
+      await ada.expire();
+      assertEquals((await call()).stdout, "none\n");
+      assert(await ada.readTokens() !== before);
+    });
   });
 
   testProcesses(`${runtime}: login requests more scopes, and logout --all deletes every token`, async () => {

@@ -102,6 +102,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "desk",
     "files.ts",
     "frameworks",
+    "gateway",
     "gateway.ts",
     "http_api.ts",
     "inner_calls.ts",

@@ -28,8 +28,9 @@ testProcesses("the example of a gateway serves two programs and a server over HT
       }
       const called = await client.callTool("call_tool", { name: "files_list_directory", arguments: { path: "." } });
       assert(textOf(called).includes("servers.json"), textOf(called));
-      const wrote = { name: "notes_write", arguments: { title: `by ${command}`, text: "A gateway" } };
-      assert(!(await client.callTool("call_tool", wrote)).isError);
+      const wrote = { name: "notes_write", arguments: { title: `by_${command}`, text: "A gateway" } };
+      const written = await client.callTool("call_tool", wrote);
+      assert(!written.isError, textOf(written));
     }
   });
   await remote.shutdown();

@@ -30,6 +30,7 @@ export type { Client, CompleteOptions, Completion } from "./calls.ts";
 export type { Trace } from "./channel.ts";
 export type { CommandTarget } from "./child_process.ts";
 export { connect, type ConnectOptions } from "./connect.ts";
+export { lock, type LockOptions } from "./lock.ts";
 export type { TypedClient } from "./typed_client.ts";
 export {
   type ClientExtension,

@@ -17,6 +17,7 @@ import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
 import { type ClientExtension, declareExtensions, toReceiver } from "./extension.ts";
 import { ListCache, NO_TOKENS } from "./list_cache.ts";
+import { notifyLocks } from "./lock.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./deadline.ts";
 import { Rpc } from "./rpc.ts";
@@ -257,6 +258,7 @@ async function attempt(open: Open, versions: readonly string[], options: OwnConn
   const lists = new ListCache(isFixed ? rpc.channel.tokens ?? NO_TOKENS : undefined);
   // Add this listener first, because a callback of the program may list again.
   rpc.listeners.add(lists.receive);
+  rpc.listeners.add((notification) => notifyLocks(options.use, notification));
   if (onNotification) rpc.listeners.add(onNotification);
   if (extensions?.length) rpc.listeners.add(toReceiver(extensions, onError));
   const giveUp = () => rpc.abort(signal?.reason);

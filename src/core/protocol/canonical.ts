@@ -22,3 +22,14 @@ export function toCanonical(value: unknown): unknown {
   for (const key of keys) list.push(key, toCanonical(value[key]));
   return list;
 }
+
+/**
+ * Returns the canonical JSON text of a JSON value.
+ *
+ * @see RFC 8785
+ */
+export function toCanonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((each) => toCanonicalText(each)).join()}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  return `{${Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${toCanonicalText(value[key])}`).join()}}`;
+}

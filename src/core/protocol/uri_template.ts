@@ -106,6 +106,15 @@ export function parseTemplate(template: string): UriTemplate {
   };
 }
 
+/** Tests whether a URI matches a template of another server. A template with syntax that is not supported matches none. */
+export function matchesTemplate(template: string, uri: string): boolean {
+  try {
+    return parseTemplate(template).match(uri) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 function refuse({ template }: Parts, state: string): TypeError {
   return new TypeError(`Cannot parse URI template ${JSON.stringify(template)}: ${state}`);
 }

@@ -4,7 +4,7 @@
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
 import { toMessage } from "../core/kit/error_state.ts";
-import { HEADER_MISMATCH, INTERNAL_ERROR } from "../core/protocol/errors.ts";
+import { HEADER_MISMATCH, INTERNAL_ERROR, isMcpError, isRemoteError, McpError } from "../core/protocol/errors.ts";
 import { type Id, isId, isObject } from "../core/protocol/jsonrpc.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { ForwardedQuestions } from "./bridge_questions.ts";
@@ -13,8 +13,11 @@ import type { Channel, SendResult } from "./channel.ts";
 import { createSender, type HttpSender } from "./client_auth.ts";
 import { HttpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel } from "./line_channel.ts";
+import { notifyLocks } from "./lock.ts";
+import { readList } from "./lock_file.ts";
 import { type Message, readForwarded } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
+import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
 import { explain, toShown } from "./shown.ts";
@@ -26,6 +29,8 @@ export interface BridgeOptions extends Pick<TargetOptions, "auth" | "headers" | 
   readonly write: (message: Message) => Promise<void>;
   /** Called with problems that are not reported to the client. */
   readonly onWarning: (text: string) => void;
+  /** Middleware around requests, such as a lock. It sees no questions and no notifications. */
+  readonly use?: readonly ClientMiddleware[];
 }
 
 /**
@@ -34,8 +39,6 @@ export interface BridgeOptions extends Pick<TargetOptions, "auth" | "headers" | 
  * at most 256 HTTP requests at the same time.
  */
 const MAX_PENDING = 200;
-/** Maximum number of `tools/list` pages that the bridge reads to find the headers of a call. */
-const MAX_LISTS = 100;
 
 const NOBODY = { name: "bridge", version: "0" };
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
@@ -169,6 +172,27 @@ export class Bridge {
   }
 
   async #exchange(message: Message, signal: AbortSignal): Promise<Message> {
+    const { use = [] } = this.#options;
+    if (!use.length) return await this.#exchangeAny(message, signal);
+    const { method = "", params = {}, id } = message;
+    const send = async (sent: ClientRequest) => {
+      const isOwn = sent.method !== method || sent.params !== params;
+      const { error, result } = await (isOwn ? this.#ask(sent, signal) : this.#exchangeAny(message, signal));
+      if (error) throw new McpError(error.code, error.message, error.data, {});
+      return Object(result);
+    };
+    return { jsonrpc: "2.0", id, result: await runMiddleware(use, { method, params, headers: {}, signal }, send) };
+  }
+
+  /** Sends a request of the bridge itself. */
+  async #ask({ method, params }: Pick<ClientRequest, "method" | "params">, signal: AbortSignal): Promise<Message> {
+    const message: Message = { jsonrpc: "2.0", id: crypto.randomUUID(), method, params };
+    return toRevision(message) === undefined
+      ? await this.#exchangeInSession(message, signal)
+      : this.#read(await this.#send(message, signal), message);
+  }
+
+  async #exchangeAny(message: Message, signal: AbortSignal): Promise<Message> {
     if (toRevision(message) !== undefined) return await this.#exchangeAlone(message, signal);
     if (message.method === "initialize") return await this.#initialize(message, signal);
     return await this.#exchangeInSession(message, signal);
@@ -187,21 +211,20 @@ export class Bridge {
     if (message.method === "tools/list") this.#learn(reply);
     if (message.method !== "tools/call" || reply.error?.code !== HEADER_MISMATCH) return reply;
     const before = JSON.stringify(this.#toHeaders(message));
-    await this.#findTool(message, signal);
+    await this.#findTool(message, signal).catch((error) => {
+      // The client gets the server's error if the list exceeds a limit.
+      if (!(error instanceof RangeError)) throw error;
+    });
     if (JSON.stringify(this.#toHeaders(message)) === before) return reply;
     return this.#read(await this.#send(message, signal), message);
   }
 
   async #findTool({ params }: Message, signal: AbortSignal): Promise<void> {
-    let cursor: unknown;
-    for (let lists = 0; lists < MAX_LISTS; lists++) {
-      const page = { _meta: params?._meta, ...cursor === undefined ? {} : { cursor } };
-      const listing: Message = { jsonrpc: "2.0", id: crypto.randomUUID(), method: "tools/list", params: page };
-      const reply = this.#read(await this.#send(listing, signal), listing);
-      const names = this.#learn(reply);
-      cursor = isObject(reply.result) ? reply.result.nextCursor : undefined;
-      if (names.includes(params?.name) || typeof cursor !== "string") return;
-    }
+    const pages = readList("tools", async (method, page) => {
+      const { error, result } = await this.#ask({ method, params: { ...page, _meta: params?._meta } }, signal);
+      return error ? {} : Object(result);
+    });
+    for await (const page of pages) if (this.#learn({ jsonrpc: "2.0", result: page }).includes(params?.name)) return;
   }
 
   /** Remembers which arguments a call must repeat in headers. Returns the names of the listed tools. */
@@ -279,6 +302,7 @@ export class Bridge {
   #pass(message: Message, from?: Pending): Promise<void> | undefined {
     const { id, method } = message;
     if (method === undefined) return;
+    notifyLocks(this.#options.use, { method });
     if (id !== undefined && !isId(id)) {
       return void this.#options.onWarning(
         `Cannot forward ${toShown(method)}: its id is neither a string nor an integer`,
@@ -319,7 +343,7 @@ export class Bridge {
    * the client that all lists may have changed.
    */
   async #renew(lost: BridgeSession, signal: AbortSignal): Promise<void> {
-    const reply = await this.#initialize(lost.initialize, signal);
+    const reply = await this.#exchange(lost.initialize, signal);
     const session = this.#session;
     if (reply.error || !session) throw new Error(`Cannot begin a new session: ${reply.error?.message}`);
     await this.#notify({ jsonrpc: "2.0", method: "notifications/initialized" });
@@ -366,6 +390,10 @@ export class Bridge {
 
   #toFailure(id: Id, error: unknown): Message {
     const reason = toMessage(error);
+    // Errors of the server, and of middleware, are passed on.
+    if ((isMcpError(error) || isRemoteError(error)) && error.code) {
+      return { jsonrpc: "2.0", id, error: { code: error.code, message: reason, data: error.data } };
+    }
     // The message of a runtime's error, such as the error for a broken connection, does not name the server.
     const isOfRuntime = error instanceof TypeError || hasErrorCode(error);
     const message = isOfRuntime ? `Cannot use ${this.#options.url}: ${reason}` : reason;

@@ -150,7 +150,7 @@ Deno.test("bridge: a refusal because of headers is forwarded if the list of tool
     return json({ jsonrpc: "2.0", id, ...isCall ? { error } : { result: { tools: [], nextCursor: `${count}` } } });
   });
   const reply = await bridged.request(1, "tools/call", { name: "a", arguments: {}, _meta });
-  assertEquals([reply.error, count], [error, 101]);
+  assertEquals([reply.error, count], [error, 1001]);
 });
 
 Deno.test("bridge: the bridge stops reading a stream while the client does not read", async () => {

@@ -7,6 +7,7 @@ import { isRemoteError } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { type Client, hasExtension, shareClient } from "../client/calls.ts";
 import { connect, type OwnConnectOptions } from "../client/connect.ts";
+import { ServerLock } from "../client/lock.ts";
 import type { ClientMiddleware } from "../client/request_middleware.ts";
 import type { OwnWatch, Subscription, Watch } from "../client/subscription.ts";
 import { taskClient } from "../extensions/tasks/client/tasks.ts";
@@ -49,6 +50,8 @@ export class Connection {
   readonly hasSession: boolean;
   /** Whether the client can request tasks. A client of the author may lack the extension. */
   readonly hasTasks: boolean;
+  /** Hides what nobody has reviewed. */
+  readonly lock?: ServerLock;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   /** Whether new requests need another connection. */
@@ -64,8 +67,9 @@ export class Connection {
   #closing?: Promise<void>;
   readonly #onClosed: () => void;
 
-  private constructor(client: Client, options: ConnectionOptions) {
+  private constructor(client: Client, options: ConnectionOptions, lock?: ServerLock) {
     this.client = client;
+    this.lock = lock;
     this.hasSession = client.server.era === "legacy";
     this.hasTasks = hasExtension(client, TASKS);
     this.#options = options;
@@ -91,6 +95,7 @@ export class Connection {
       if (request.method !== "subscriptions/listen" || !isListFilter(request.params.notifications)) return next();
       return next(request, { onNotification: ({ method }) => ACKNOWLEDGED.test(method) && reopened() });
     };
+    const lock = settings.lock && new ServerLock(...settings.lock, onWarning);
     const own: OwnConnectOptions = {
       [INTERNALS]: { answering: MAX_QUESTIONS, isShared },
       ...!isLines(target) && { auth, fetch: settings.headers ? withHeaders(headers, fetch) : fetch },
@@ -98,14 +103,14 @@ export class Connection {
       signal,
       capabilities,
       extensions: [taskClient()],
-      use: [use],
+      use: [use, ...lock ? [lock.middleware] : []],
       onWarning,
     };
     const client = await connect(target, own);
     if (client.server.era === "legacy" && client.server.capabilities.logging && forward?.log !== false) {
       await client.setLogLevel("debug").catch(() => {});
     }
-    return new Connection(client, options);
+    return new Connection(client, options, lock);
   }
 
   /** Whether the server announces changes of a list. If so, the list stays valid until the next change. */

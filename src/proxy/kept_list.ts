@@ -4,6 +4,7 @@
 import { deadline } from "../core/kit/deadline.ts";
 import { sha256 } from "../core/kit/sha256.ts";
 import { isObject, type Params, withoutReserved } from "../core/protocol/jsonrpc.ts";
+import { LISTS } from "../client/lock_file.ts";
 import { readPages } from "../client/pagination.ts";
 import type { Context } from "../library.ts";
 import { MAX_NAME } from "../server/handlers/listed_entry.ts";
@@ -12,13 +13,6 @@ import { showTexts, toValidName } from "./foreign_text.ts";
 import { findLoop, readHops, toHops, toOwnHops } from "./hops.ts";
 import type { Entry, Forgettable, KeptEntry, Kind, ScopeParts, UpstreamParts } from "./parts.ts";
 import { findChange, type Settings } from "./settings.ts";
-
-const FACTS: Readonly<Record<Kind, { readonly method: string; readonly key: string }>> = {
-  tools: { method: "tools/list", key: "name" },
-  prompts: { method: "prompts/list", key: "name" },
-  resources: { method: "resources/list", key: "uri" },
-  resourceTemplates: { method: "resources/templates/list", key: "uriTemplate" },
-};
 
 export interface KeptPage {
   readonly entries: readonly KeptEntry[];
@@ -269,14 +263,14 @@ export class KeptList implements Forgettable {
           );
         }
         const sent = { timeoutMs: leftMs, meta, rounds: false };
-        return await this.#scope.request(FACTS[this.#kind].method, params, sent, { ctx, isRepeatable: true });
+        return await this.#scope.request(LISTS[this.#kind].method, params, sent, { ctx, isRepeatable: true });
       },
     });
   }
 
   async #toEntry(item: Params): Promise<KeptEntry | undefined> {
     const { settings } = this.#upstream;
-    const key = item[FACTS[this.#kind].key];
+    const key = item[LISTS[this.#kind].key];
     if (typeof key !== "string" || !key || key.length > MAX_NAME) return;
     const scope = this.#scope;
     // The cast is safe, because the copy has the members of the entry, and `from` checks them.
@@ -328,8 +322,8 @@ export class KeptList implements Forgettable {
 
   /** The key contains the options that change the list, so that other options do not restore the list. */
   async #toStoreKey(): Promise<string> {
-    const { prefix, tools } = this.#upstream.settings;
-    return `list ${this.#kind} ${await sha256(JSON.stringify([prefix, tools]))}`;
+    const { prefix, tools, lock } = this.#upstream.settings;
+    return `list ${this.#kind} ${await sha256(JSON.stringify([prefix, tools, lock]))}`;
   }
 
   /** Uses the list that the store has kept. */

@@ -131,8 +131,9 @@ function createMembers(settings: Settings): readonly Handler[] {
       },
       async find(key, ctx, server) {
         const upstream = find(server);
+        let found: Awaited<ReturnType<typeof findTool>>;
         try {
-          return await findTool(upstream, key, ctx);
+          found = await findTool(upstream, key, ctx);
         } catch {
           // The call returns the error, or asks the questions of `headers`, because `find` cannot ask.
           return tool.from({ name: key, inputSchema: { type: "object" } }, async (_input, ctx) => {
@@ -140,6 +141,7 @@ function createMembers(settings: Settings): readonly Handler[] {
             throw new ToolError(`Cannot call ${key}: its server was not ready, but is now; call the tool again`);
           }, { scopes });
         }
+        return found ?? (await upstream.scopeOf(ctx)).refuse("tools", key);
       },
     }),
     promptProvider({
@@ -152,7 +154,7 @@ function createMembers(settings: Settings): readonly Handler[] {
       async find(key, ctx, server) {
         const upstream = find(server);
         const entry = await findEntry(upstream, "prompts", key, ctx);
-        return entry && toPrompt(upstream, entry);
+        return entry ? toPrompt(upstream, entry) : (await upstream.scopeOf(ctx)).refuse("prompts", key);
       },
     }),
     resourceProvider({

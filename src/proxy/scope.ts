@@ -3,7 +3,7 @@
  */
 import { isMcpError, isRemoteError, isToolError, McpError, ToolError } from "../core/protocol/errors.ts";
 import type { Params, Result } from "../core/protocol/jsonrpc.ts";
-import { parseTemplate } from "../core/protocol/uri_template.ts";
+import { matchesTemplate } from "../core/protocol/uri_template.ts";
 import type { RequestOptions } from "../client/rpc.ts";
 import type { ClientCapabilities, Context } from "../library.ts";
 import type { Holding } from "../server/capacity/account.ts";
@@ -27,15 +27,6 @@ export interface ScopeOptions {
   /** The client of the caller, to which connections are charged. */
   readonly client?: Client;
   readonly capabilities: ClientCapabilities;
-}
-
-function matchTemplate(template: string, uri: string): boolean {
-  try {
-    return parseTemplate(template).match(uri) !== undefined;
-  } catch {
-    // The syntax of the template is not supported.
-    return false;
-  }
 }
 
 export class Scope implements ScopeParts {
@@ -121,11 +112,17 @@ export class Scope implements ScopeParts {
     }
   }
 
+  /** Throws an error for the model if the lock hides a name. */
+  refuse(kind: Kind, key: string): undefined {
+    const { prefix } = this.#upstream.settings;
+    if (key.startsWith(prefix)) this.#open?.lock?.refuse(kind, key.slice(prefix.length), key);
+  }
+
   serves(uri: string): boolean {
     const { resources, resourceTemplates } = this.lists;
     const { uris = [] } = this.#upstream.settings;
     if (resources.get(uri) || uris.some((prefix) => uri.startsWith(prefix))) return true;
-    return resourceTemplates.known.some(({ key }) => matchTemplate(key, uri));
+    return resourceTemplates.known.some(({ key }) => matchesTemplate(key, uri));
   }
 
   async watch(uri: string): Promise<void> {

@@ -5,6 +5,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Client } from "../client/calls.ts";
 import { AUTH, type ClientAuth } from "../client/client_auth.ts";
+import { findServer, type Locked } from "../client/lock_file.ts";
 import { checkTarget, type Target } from "../client/target.ts";
 import type { ClientCapabilities, Context, Params, ToolProviderOptions, TransformOptions } from "../library.ts";
 
@@ -68,6 +69,12 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
    * answer. By default, only your server's own timeout applies to calls, and connecting and lists take at most 10 seconds.
    */
   readonly timeoutMs?: number;
+  /**
+   * The lock file of `mcp lock`, as a path or as its parsed content. Tools, prompts, resources, templates, pages of tools
+   * and instructions that are not in the file, or have changed, are not served, and `observer.fault` gets the reason. The
+   * key in the file is `name` or the prefix without its last `_`, or else the only server of the file. Defaults to no lock.
+   */
+  readonly lock?: string | URL | Params;
   /** What the other server must not use of the caller. Each defaults to `true`. */
   readonly forward?: {
     /** Whether the other server may ask the user. */
@@ -117,6 +124,7 @@ const OPTIONS: KnownOptions<keyof ProxyOptions> = {
     },
     forward: { names: { elicitation: "boolean", sampling: "boolean", roots: "boolean", log: "boolean" } },
     listMs: true,
+    lock: true,
     instructions: "boolean",
     required: "boolean",
   },
@@ -126,7 +134,9 @@ const OPTIONS: KnownOptions<keyof ProxyOptions> = {
 /** What a proxy connects to: a target of `connect`, or a connected client. */
 export type ProxyTarget = Target | Client;
 
-export interface Settings extends Omit<ProxyOptions, "name" | "prefix"> {
+export interface Settings extends Omit<ProxyOptions, "name" | "prefix" | "lock"> {
+  /** The server's key in the lock file, and what the file says of the server. */
+  readonly lock?: readonly [name: string, locked: Locked];
   readonly target: ProxyTarget;
   readonly name: string;
   readonly prefix: string;
@@ -136,8 +146,9 @@ export interface Settings extends Omit<ProxyOptions, "name" | "prefix"> {
 export function readSettings(target: ProxyTarget, options: ProxyOptions): Settings {
   if (!isClient(target)) checkTarget(target);
   checkOptions("make a proxy", options, OPTIONS);
-  const { prefix = "", headers, share, auth, fetch, required } = options;
-  const name = options.name ?? (withoutSeparators(prefix) || toHost(target));
+  const { prefix = "", headers, share, auth, fetch, required, lock: file } = options;
+  const given = options.name ?? (withoutSeparators(prefix) || undefined);
+  const name = given ?? toHost(target);
   const refuse = (state: string) => new TypeError(`Cannot make proxy ${JSON.stringify(name)}: ${state}`);
   if (!/^[\w.-]{0,32}$/.test(prefix)) {
     throw refuse('prefix must have at most 32 letters, digits, "_", "-" and "."');
@@ -156,10 +167,12 @@ export function readSettings(target: ProxyTarget, options: ProxyOptions): Settin
   if (isClient(target) && (isPerCaller || headers || auth || fetch)) {
     throw refuse("its target is connected, so it has no headers, auth, fetch and share; pass them to connect()");
   }
+  if (isClient(target) && file !== undefined) throw refuse("its target is connected; pass lock() to connect(), in use");
   if (isLines(target) && (headers || auth || fetch)) {
     throw refuse("headers, auth and fetch need a URL as the target; pass credentials in env of the command");
   }
-  return { ...options, target, name, prefix, ...isPerCaller && { share: "caller" } };
+  const lock = file === undefined ? undefined : findServer(file, given);
+  return { ...options, lock, target, name, prefix, ...isPerCaller && { share: "caller" } };
 }
 
 /** Returns a prefix without the separators at its end, such as `github` for `github_`. */

@@ -10,6 +10,7 @@ import type { Handler } from "../library.ts";
 import type { Api, ServedOperation } from "../ready/openapi/openapi.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
+import { LOCK_OPTIONS } from "./client/server_options.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, type Listing, toSentence, toTokens } from "./listing_check.ts";
@@ -22,10 +23,11 @@ import { CliError, UsageError, withAction } from "./cli_error.ts";
 export const check: Command = {
   name: "check",
   summary: "Check a server's names, descriptions and schemas, and estimate its token cost",
-  usage: ["check [OPTIONS] [TARGET]"],
+  usage: ["check [OPTIONS] [TARGET]", "check --locked [OPTIONS] [NAME=]TARGET...", "check --locked [OPTIONS] [NAME] -- COMMAND..."],
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
+    "With --locked, the command compares servers with the lock file, and takes the same targets as mcp lock.",
   ],
   options: {
     "max-tokens": {
@@ -39,17 +41,24 @@ export const check: Command = {
         "OpenAPI documents that are left out",
     },
     json: { text: "Print one JSON document" },
-    ...ENDPOINT_OPTIONS,
+    locked: { text: "Compare with the lock file" },
+    ...LOCK_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
-  exitCodes: { 1: "The check found errors or, with --strict, warnings" },
+  exitCodes: { 1: "The check found errors or changes or, with --strict, warnings" },
   run: checkTarget,
 };
 
 async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
+  const isLocked = "locked" in flags;
+  const names = Object.keys(flags).filter((name) => name !== "locked" && !(name in ENDPOINT_OPTIONS));
+  const other = names.find((name) => name in LOCK_OPTIONS !== isLocked);
+  const state = `it has no effect ${isLocked ? "with" : "without"} --locked`;
+  if (other !== undefined) throw new UsageError(`Cannot use --${other}: ${state}; remove it`);
+  if (isLocked) return await (await importModule<typeof import("./lock.ts")>("./lock.ts")).compareServers(args, "check");
   const [named] = operands;
   rejectSecond(operands, { verb: "check", limit: "check takes one target" });
   rejectRest(args, "check");

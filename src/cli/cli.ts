@@ -36,6 +36,7 @@ export async function loadAll(): Promise<void> {
     import("./install.ts"),
     import("./install/jsonc_edit.ts"),
     import("./load_error.ts"),
+    import("./lock.ts"),
     import("./login.ts"),
     import("./logout.ts"),
     import("./misspellings.ts"),

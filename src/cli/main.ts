@@ -26,6 +26,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.ent
   logout: async () => (await importModule<typeof import("./logout.ts")>("./logout.ts")).logout,
   token: async () => (await importModule<typeof import("./token.ts")>("./token.ts")).token,
   check: async () => (await importModule<typeof import("./check.ts")>("./check.ts")).check,
+  lock: async () => (await importModule<typeof import("./lock.ts")>("./lock.ts")).lock,
   doctor: async () => (await importModule<typeof import("./doctor.ts")>("./doctor.ts")).doctor,
   install: async () => (await importModule<typeof import("./install.ts")>("./install.ts")).install,
   new: async () => (await importModule<typeof import("./new.ts")>("./new.ts")).create,

@@ -84,11 +84,18 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
 /**
  * The modules that the CLI can import in addition to its own: published entries, and modules made for the CLI.
  * `src/library.ts` is the entry `.` without starting a program. `src/client/bridge_lines.ts` forwards messages below
- * the level of the public client. The CLI reads the schemas of any server like the library.
+ * the level of the public client, and `src/client/lock_file.ts` reads and compares lists. The CLI reads the schemas of any server like the library.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
-  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/core/kit/", "src/ready/"],
+  ...[
+    "src/library.ts",
+    "src/host.ts",
+    "src/client/bridge_lines.ts",
+    "src/client/lock_file.ts",
+    "src/core/kit/",
+    "src/ready/",
+  ],
   ...["src/core/schema/form_answer.ts", "src/core/schema/walker.ts"],
 ];
 

@@ -46,6 +46,14 @@ export const SERVER_OPTIONS: Options = {
   json: { text: "Print one JSON document" },
 };
 
+const { json: _, revision: __, ...CONNECTION } = SERVER_OPTIONS;
+
+/** The options of commands that compare servers with a lock file: `lock`, and `check` with `--locked`. */
+export const LOCK_OPTIONS: Options = {
+  ...CONNECTION,
+  lock: { value: "FILE", text: "Lock file (default: mcp.lock.json)", completion: "files" },
+};
+
 /** The options of commands whose server may log messages and ask questions: `call`, `task`, `read` and `prompt`. */
 export const INTERACTIVE_OPTIONS: Options = {
   ...SERVER_OPTIONS,

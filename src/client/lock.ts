@@ -55,7 +55,7 @@ const FRESH_MS = 60_000;
 const NO_SESSION = "2026-07-28";
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
-const CHANGED = "it is new, or has changed since it was reviewed";
+const CHANGED = "it is new, or it has changed since it was reviewed";
 /** Only operators read how to accept a change. */
 const REMEDY = "compare it with mcp check --locked, and accept it with mcp lock";
 
@@ -120,7 +120,7 @@ export class ServerLock {
     this.#revision = method === "initialize" ? String(result.protocolVersion) : NO_SESSION;
     const { instructions, ...info } = this.#locked.server;
     const isKnown = result.instructions === undefined || result.instructions === instructions;
-    if (!isKnown) await this.#report("the instructions", result.instructions);
+    if (!isKnown) await this.#report("the instruction text", result.instructions);
     const toInfo = ({ version }: Params) => ({ ...info, version });
     const withInfo = (meta: Params) =>
       SERVER_INFO in meta ? { ...meta, [SERVER_INFO]: toInfo(Object(meta[SERVER_INFO])) } : meta;

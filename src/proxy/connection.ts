@@ -3,7 +3,7 @@
  */
 import { deadline } from "../core/kit/deadline.ts";
 import { INTERNALS } from "../core/internals.ts";
-import { isRemoteError } from "../core/protocol/errors.ts";
+import { isMcpError, isRemoteError } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { type Client, hasExtension, shareClient } from "../client/calls.ts";
 import { connect, type OwnConnectOptions } from "../client/connect.ts";
@@ -231,8 +231,8 @@ function withHeaders(
   };
 }
 
-/** Whether an error says that the connection failed, instead of the response of the server. */
+/** Whether an error says that the connection failed, instead of the response of the server, or a refusal of the lock. */
 export function isConnectionError(error: unknown): boolean {
-  if (isRemoteError(error)) return false;
+  if (isRemoteError(error) || isMcpError(error)) return false;
   return !(error instanceof DOMException && ["AbortError", "TimeoutError"].includes(error.name));
 }

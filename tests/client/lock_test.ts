@@ -2,12 +2,11 @@
 // eras. tests/cli/lock_test.ts tests the commands that write and check the file.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type Handler, type Params, prompt, resource, type Server, tool } from "../../mod.ts";
-import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
 import { connect, lock } from "../../src/client/client.ts";
 import { type LockFile, readServer } from "../../src/client/lock_file.ts";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -117,7 +116,7 @@ const ways: Readonly<Record<string, (server: Server, era: Era, file: LockFile) =
       observer: { fault: ({ error }) => void warnings.push(Object(error).message) },
     });
     await gateway.ready();
-    const client = await connectTest(gateway, { era });
+    const client = await connect(gateway, { era });
     return {
       warnings,
       instructions: client.server.instructions?.replace("Instructions of up:\n", ""),
@@ -148,8 +147,6 @@ const entry = {
 };
 const from = (listed: Params & { readonly name: string }) =>
   tool.from(listed as typeof entry, () => ({ content: [{ type: "text", text: "done" }] }));
-const page = (html: string) => app({ uri: "ui://chart", description: "Shows a chart", html });
-const chart = page("<p>Rain</p>");
 const note = (description: string) => resource({ uri: "note://1", name: "note", description, read: () => "milk" });
 const notes = (description: string) =>
   resource({
@@ -194,34 +191,172 @@ const listed = async ({ ask }: User, method = "tools/list") => {
 
 for (const [way, use] of Object.entries(ways)) {
   for (const era of ["modern", "legacy"] as const) {
-    for (const [what, change] of Object.entries(changes)) {
-      Deno.test(`${way}: a tool with ${what} that changed is neither listed nor called (${era})`, async () => {
-        const before = from(entry);
-        const server = create(era, [before, b]);
-        // The file is equal in both eras.
-        const other = create("modern", [from(entry), b]);
-        const user = await use(server, era, await review(other));
-        assertEquals(await listed(user), ["a", "b"]);
-        assertEquals(Object(await user.ask("tools/call", { name: "a", arguments: {} })).content?.[0].text, "done");
+    Deno.test(`${way}: a tool is neither listed nor called while any of its members has changed (${era})`, async () => {
+      const tools = [from(entry), b];
+      // The file is equal in both eras.
+      const other = create("modern", [from(entry), b]);
+      const file = await review(other);
+      const call = async (user: User) => await user.ask("tools/call", { name: "a", arguments: {} });
+      for (const [what, change] of Object.entries(changes)) {
+        const server = create(era, tools);
+        await using user = await use(server, era, file);
+        assertEquals(await listed(user), ["a", "b"], what);
+        assertEquals(Object(await call(user)).content?.[0].text, "done");
         assertEquals(user.warnings, []);
-        const after = from({ ...entry, ...change });
-        server.handlers.remove(before);
-        server.handlers.add(after);
-        await until(async () => (await listed(user)).join() === "b", "the tool is hidden");
-        const refused = await user.ask("tools/call", { name: "a", arguments: {} });
-        assertStringIncludes(String(refused), "changed since it was reviewed; ask the operator");
-        assert(!/lock|accept/.test(String(refused)), String(refused));
+        const changed = from({ ...entry, ...change });
+        server.handlers.remove(tools[0]);
+        server.handlers.add(changed);
+        await until(async () => (await listed(user)).join() === "b", `${what} hides the tool`);
+        const refused = String(await call(user));
+        assertEquals(refused, sentence("a", "reviewed"));
+        assert(!/lock|accept/.test(refused), refused);
         assertEquals(user.warnings.length, 1, user.warnings.join("\n"));
-        assertStringIncludes(user.warnings[0], "tool a of up");
-        // The reviewed tool is back.
-        server.handlers.remove(after);
-        server.handlers.add(before);
-        await until(async () => (await listed(user)).length === 2, "the tool is listed again");
-        assertEquals(Object(await user.ask("tools/call", { name: "a", arguments: {} })).content?.[0].text, "done");
-        await user[Symbol.asyncDispose]();
+        server.handlers.remove(changed);
+        server.handlers.add(tools[0]);
+        await until(async () => (await listed(user)).length === 2, "the reviewed tool is listed again");
+        assertEquals(Object(await call(user)).content?.[0].text, "done");
         await server.close();
-        await other.close();
-      });
-    }
+      }
+      await other.close();
+    });
   }
 }
+
+for (const [way, use] of Object.entries(ways)) {
+  for (const era of ["modern", "legacy"] as const) {
+    Deno.test(`${way}: a new tool is hidden, and an unlisted tool stays unknown (${era})`, async () => {
+      const server = create(era, [b]);
+      await using user = await use(server, era, await review(server, era));
+      assertEquals(await listed(user), ["b"]);
+      server.handlers.add(from(entry));
+      await until(() => user.warnings.length > 0 || listed(user).then(() => false), "the new tool is reported");
+      assertEquals(await listed(user), ["b"]);
+      const refused = await user.ask("tools/call", { name: "a", arguments: {} });
+      assertEquals(String(refused), sentence("a", "reviewed"));
+      assert(!/lock|accept/.test(String(refused)), String(refused));
+      assertEquals(user.warnings, [sentence("tool a", "mcp lock")]);
+      assert(!/reviewed/.test(String(await user.ask("tools/call", { name: "none", arguments: {} }))));
+      await server.close();
+    });
+
+    Deno.test(`${way}: prompts, resources and templates that changed are hidden (${era})`, async () => {
+      const before = [plan("Plans"), note("A note"), notes("Notes by id")];
+      const server = create(era, before);
+      await using user = await use(server, era, await review(server, era));
+      const all = async () => [
+        ...await listed(user, "prompts/list"),
+        ...await listed(user, "resources/list"),
+        ...await listed(user, "resources/templates/list"),
+      ];
+      const requests: readonly (readonly [string, Params])[] = [
+        ["prompts/get", { name: "plan" }],
+        ["resources/read", { uri: "note://1" }],
+        ["resources/read", { uri: "notes://7" }],
+        ["completion/complete", { ref: { type: "ref/prompt", name: "plan" }, argument: { name: "day", value: "" } }],
+        ["completion/complete", {
+          ref: { type: "ref/resource", uri: "notes://{id}" },
+          argument: { name: "id", value: "" },
+        }],
+      ];
+      const askAll = async () => {
+        const results: (Params | string)[] = [];
+        for (const request of requests) results.push(await user.ask(...request));
+        return results;
+      };
+      assertEquals(await all(), ["plan", "note://1", "notes://{id}"]);
+      assertEquals((await askAll()).filter((each) => typeof each === "string"), []);
+      server.handlers.remove(...before);
+      server.handlers.add(plan("Plans, and tells me"), note("A note\u{e0041}"), notes("Other notes"));
+      await until(async () => (await all()).length === 0, "everything is hidden");
+      const refused = await askAll();
+      // Behind a proxy, a hidden resource is not found, and has no completion.
+      const isRefused = (each: Params | string) => typeof each === "string" || way === "proxy";
+      assert(refused.every(isRefused), JSON.stringify(refused));
+      assertEquals(refused[0], sentence("plan", "reviewed"));
+      assert(!/\block\b|accept/.test(JSON.stringify(refused)), JSON.stringify(refused));
+      await server.close();
+    });
+
+    Deno.test(`${way}: a page is compared at each read (${era})`, async () => {
+      const create = (era: Era) => {
+        let html = "<p>Rain</p>";
+        const mimeType = "text/html;profile=mcp-app";
+        const page = resource({ uri: "ui://chart", name: "chart", mimeType, read: () => html });
+        const draw = from({ ...entry, name: "draw", _meta: { ui: { resourceUri: "ui://chart" } } });
+        const server = createServer({
+          name: "up",
+          version: "1.0.0",
+          revisions: [...REVISIONS[era]],
+          handlers: [draw, page],
+        });
+        return { server, set: (changed: string) => void (html = changed) };
+      };
+      const { server: other } = create("modern");
+      const { server, set } = create(era);
+      await using user = await use(server, era, await review(other));
+      const read = () => user.ask("resources/read", { uri: "ui://chart" });
+      assertEquals(await listed(user), ["draw"]);
+      assertStringIncludes(JSON.stringify(await read()), "Rain");
+      set("<script>steal()</script>");
+      assertEquals(String(await read()), sentence("ui://chart", "reviewed"));
+      assertEquals(user.warnings, [sentence("page ui://chart", "mcp lock")]);
+      set("<p>Rain</p>");
+      assertStringIncludes(JSON.stringify(await read()), "Rain");
+      await server.close();
+      await other.close();
+    });
+
+    Deno.test(`${way}: instructions that changed are dropped (${era})`, async () => {
+      const reviewed = create(era, [b]);
+      const file = await review(reviewed, era);
+      for (const [instructions, expected] of [["Be brief.", "Be brief."], ["Be brief. Tell me all.", undefined]]) {
+        const server = create(era, [b], instructions);
+        await using user = await use(server, era, file);
+        assertEquals(user.instructions, expected);
+        assertEquals(user.warnings, expected ? [] : [sentence("instruction", "mcp lock")]);
+        assertEquals(await listed(user), ["b"]);
+        await server.close();
+      }
+      await reviewed.close();
+    });
+  }
+}
+
+Deno.test("proxy: a list that a store has kept without a lock does not serve with a lock", async () => {
+  const store = memoryStore();
+  const upstream = create("modern", [b]);
+  const file = await review(upstream);
+  const evil = from({ ...entry, description: "evil" });
+  upstream.handlers.add(evil);
+  const gateways: Server[] = [];
+  let isDown = false;
+  const fetch = async (request: Request) => {
+    if (isDown) throw new TypeError("connection refused");
+    return await upstream.fetch(request);
+  };
+  const serve = async (options: ProxyOptions) => {
+    const handlers = [proxy(url, { name: "up", fetch, ...options })];
+    const gateway = createServer({
+      name: "gateway",
+      version: "1.0.0",
+      store,
+      secret: "0123456789abcdef0123456789abcdef",
+      handlers,
+      observer: { fault() {} },
+    });
+    const client = await connect(gateway);
+    const names = await client.listTools().then((tools) => tools.map(({ name }) => name), () => "down");
+    await client.close();
+    gateways.push(gateway);
+    return names;
+  };
+  assertEquals(await serve({}), ["b", "a"]);
+  isDown = true;
+  assertEquals(await serve({}), ["b", "a"]);
+  assert(!(await serve({ lock: file })).includes("a"));
+  isDown = false;
+  assertEquals(await serve({ lock: file }), ["b"]);
+  // The store is closed with the first server.
+  for (const gateway of gateways) await gateway.close();
+  await upstream.close();
+});

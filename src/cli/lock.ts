@@ -70,7 +70,7 @@ async function compare({ client, signal, key, args, verb }: Compared): Promise<n
     const json = JSON.stringify({ lockVersion: 1, servers: Object.fromEntries(servers) }, null, 2);
     // Escape invisible characters, so that a review of the file shows them.
     await platform.files.write(path, `${toPrintableJson(json)}\n`);
-    await writeLine(`${key}: recorded ${toCount(accepted.length, "change")} in ${path}`);
+    await writeLine(`${key}: recorded ${toCount(accepted.length, "change")}`);
   }
   const left = changes.length - accepted.length;
   if (left) await writeLine(`${key}: ${toCount(left, "change")} not accepted; use --accept NAME, or --accept ${key}`);

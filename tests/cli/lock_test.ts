@@ -106,6 +106,11 @@ Deno.test("a file is equal in both eras of a server", async () => {
   await server.close();
 });
 
+Deno.test("the lock file of the example is up to date", async () => {
+  const words = ["check", "--locked", "calc=examples/calc.ts", "--lock", "examples/mcp.lock.json"];
+  assertEquals(await runHere(words), { code: 0, stdout: "calc: no changes\n", stderr: "" });
+});
+
 Deno.test("lock and check refuse options and targets that cannot work", async () => {
   await withFiles(files, async (cwd) => {
     const attempt = (words: string) => runHere(words.split(" "), { cwd });
@@ -127,7 +132,7 @@ for (const { name, program } of runtimes) {
       const answer = (input: string) => run(inTerminal([...program, "lock", "up=server.ts"]), { cwd, input });
       const nothing = await answer("\n");
       assertEquals(nothing.code, 1, nothing.stdout);
-      assertStringIncludes(nothing.stdout, sentence("Accept", "names"));
+      assertStringIncludes(nothing.stdout, `${sentence("Accept", "names")}\r\n`);
       assertEquals((await answer("find note://1\n")).code, 1);
       const { servers: { up } } = await readLock(cwd);
       assertEquals([Object.keys(up.tools), Object.keys(up.prompts), Object.keys(up.resources)], [["find"], [], [

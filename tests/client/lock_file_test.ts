@@ -190,7 +190,7 @@ Deno.test("a file that is missing, was edited, or has no such server is an error
   const json = JSON.stringify(file);
   const twice = json.replace('"tools":{', '"tools":{"\\u0061":1,');
   const files = { "good.json": json, "twice.json": twice, "list.json": "[]", "text.json": "no JSON", "old.json": "{}" };
-  await withFolder(files, async (folder) => {
+  await withFolder(files, (folder) => {
     lock(`${folder}/good.json`);
     lock(new URL(`file://${folder}/good.json`), { server: "up" });
     const refused: readonly (readonly [name: string, word: string])[] = [
@@ -204,6 +204,7 @@ Deno.test("a file that is missing, was edited, or has no such server is an error
       assertThrows(() => lock(`${folder}/${name}`), TypeError, sentence(word));
       assertThrows(() => proxy("https://example.com/mcp", { lock: `${folder}/${name}` }), TypeError);
     }
+    return Promise.resolve();
   });
   assertThrows(() => lock(file, { server: "constructor" }), TypeError, sentence("constructor"));
   assertThrows(

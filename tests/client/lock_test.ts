@@ -1,6 +1,6 @@
 // A lock hides what a server has changed since it was reviewed: for a client, behind a bridge and behind a proxy, in both
 // eras. tests/cli/lock_test.ts tests the commands that write and check the file.
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Handler, type Params, prompt, resource, type Server, tool } from "../../mod.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
 import { connect, lock } from "../../src/client/client.ts";

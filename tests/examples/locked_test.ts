@@ -2,7 +2,6 @@
 import { assert, assertEquals } from "@std/assert";
 import server from "../../examples/locked.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { runHere } from "../cli/run_here.ts";
 import { textOf } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
@@ -13,8 +12,3 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(textOf(await client.callTool("calc_add", { a: 2, b: 3 })), "5");
   });
 }
-
-Deno.test("the lock file of the example is up to date", async () => {
-  const words = ["check", "--locked", "calc=examples/calc.ts", "--lock", "examples/mcp.lock.json"];
-  assertEquals(await runHere(words), { code: 0, stdout: "calc: no changes\n", stderr: "" });
-});

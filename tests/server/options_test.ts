@@ -21,7 +21,7 @@ import {
 import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentialsToken, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
-import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
+import { clientExtension, connect as connectClient, lock } from "../../src/client/client.ts";
 import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
@@ -139,6 +139,8 @@ const serverOptions = {
 type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
 
 const OUTGOING = { timeoutMs: 5, maxBytes: 5, allowPrivate: [] };
+const LOCKED = { server: {}, tools: {}, prompts: {}, resources: {}, resourceTemplates: {}, pages: {} };
+const LOCK_FILE = { lockVersion: 1, servers: { a: LOCKED } };
 const TOKENS = { scopes: ["a"], store: memoryTokens(), dpop: true, fetch: text };
 const STORE = { timeoutMs: 5, pollMs: 5, valueBytes: 5, logEntries: 5, pending: 5, subscriptions: 5, leaseMs: 5 };
 
@@ -365,6 +367,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     timeoutMs: 5,
     forward: {},
     listMs: 5,
+    lock: LOCK_FILE,
     required: false,
     instructions: false,
   }]],
@@ -478,6 +481,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     client: { id: "a" },
     identityProvider: { tokenEndpoint: "https://a.example/token", client: { id: "b" } },
   }]],
+  "./client lock": [[(options) => lock(LOCK_FILE, options), { server: "a", onWarning: text }]],
   "./client/skills skillsOf": [[(options) => skillsOf({} as Untyped, options), { server: "a", onInvalid: text }]],
   "./client/tasks taskClient": [[taskClient, { giveUpMs: 5, clock: systemClock }]],
   "./tasks task": [[task, {

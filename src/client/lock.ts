@@ -62,6 +62,8 @@ const REMEDY = "compare it with mcp check --locked, and accept it with mcp lock"
 /** Whether each entry of a list is the same as the locked one, by name. */
 type States = ReadonlyMap<unknown, boolean>;
 type Next = (request?: ClientRequest) => Promise<Result>;
+/** Sends a request of the lock itself. */
+type Ask = (method: string, params: Params) => Promise<Result>;
 
 /** The name or URI that a request uses, and the lists that can have the entry. */
 type Subject = readonly [key: unknown, ...kinds: readonly Kind[]];
@@ -101,7 +103,8 @@ export class ServerLock {
     if (method === "initialize" || method === "server/discover") return await this.#begin(method, next);
     const page = method === "resources/read" ? this.#pages.get(params.uri) : undefined;
     const subject = page === undefined ? findSubject(request) : undefined;
-    if (subject) await this.#check(subject, request, next);
+    const ask: Ask = (method, page) => next({ ...request, method, params: { ...page, _meta: params._meta } });
+    if (subject) await this.#check(subject, ask);
     const result = await next();
     if (page === undefined || page === await toDigest(result.contents)) return result;
     await this.#report(`page ${params.uri}`, result.contents);
@@ -158,29 +161,30 @@ export class ServerLock {
     return states;
   }
 
-  /** Returns the states of a complete list, which can be a known list unless `isForced`. */
-  async #list(kind: Kind, isForced: boolean, request: ClientRequest, next: Next): Promise<States> {
+  /**
+   * Returns the states of a complete list, which can be a known list unless `isForced`. A list that has changed meanwhile is
+   * read again, at most `tries` times.
+   */
+  async #list(kind: Kind, ask: Ask, { isForced = true, tries = 3 }): Promise<States> {
     const known = this.#lists.get(kind);
     if (known && !isForced && performance.now() < known.until) return known.states;
     const changes = this.#changes;
     const all = new Map<unknown, boolean>();
-    const send = (method: string, page: Params) =>
-      next({ ...request, method, params: { ...page, _meta: request.params._meta } });
-    for await (const page of readList(kind, send)) {
+    for await (const page of readList(kind, ask)) {
       for (const [name, state] of await this.#compare(kind, page)) all.set(name, state && all.get(name) !== false);
     }
-    if (changes !== this.#changes) return await this.#list(kind, isForced, request, next);
+    if (changes !== this.#changes) return tries ? await this.#list(kind, ask, { tries: tries - 1 }) : all;
     this.#lists.set(kind, { states: all, until: performance.now() + FRESH_MS });
     return all;
   }
 
   /** Throws unless the subject is in a list, and is the same as the locked one. */
-  async #check([key, ...kinds]: Subject, request: ClientRequest, next: Next): Promise<void> {
+  async #check([key, ...kinds]: Subject, ask: Ask): Promise<void> {
     let state: boolean | undefined;
     for (const isForced of [false, true]) {
       state = undefined;
       for (const kind of kinds) {
-        const states = await this.#list(kind, isForced, request, next);
+        const states = await this.#list(kind, ask, { isForced });
         const matches = ([template, isLocked]: readonly [unknown, boolean]) =>
           isLocked && typeof key === "string" && matchesTemplate(String(template), key);
         state ??= states.get(key) ?? (kind === "resourceTemplates" && [...states].some(matches) || undefined);

@@ -322,6 +322,27 @@ for (const [way, use] of Object.entries(ways)) {
   }
 }
 
+Deno.test("proxy: the lock has the names of the other server, without the prefix", async () => {
+  const server = create("modern", [b]);
+  const file = await review(server);
+  const gateway = createServer({
+    name: "gateway",
+    version: "1.0.0",
+    handlers: [proxy(server, { prefix: "up_", lock: file, share: "all" })],
+    observer: { fault() {} },
+  });
+  await using client = await connect(gateway);
+  assertEquals((await client.listTools()).map(({ name }) => name), ["up_b"]);
+  server.handlers.add(from(entry));
+  await until(
+    async () => /reviewed/.test(String(await toAsk(client)("tools/call", { name: "up_a" }))),
+    "it is refused",
+  );
+  assertEquals(await toAsk(client)("tools/call", { name: "up_a" }), sentence("up_a", "reviewed"));
+  await gateway.close();
+  await server.close();
+});
+
 Deno.test("proxy: a list that a store has kept without a lock does not serve with a lock", async () => {
   const store = memoryStore();
   const upstream = create("modern", [b]);

@@ -23,7 +23,7 @@ import { CliError, UsageError, withAction } from "./cli_error.ts";
 export const check: Command = {
   name: "check",
   summary: "Check a server's names, descriptions and schemas, and estimate its token cost",
-  usage: ["check [OPTIONS] [TARGET]", "check --locked [OPTIONS] [NAME=]TARGET...", "check --locked [OPTIONS] [NAME] -- COMMAND..."],
+  usage: ["check [OPTIONS] [TARGET]", "check --locked [OPTIONS] [NAME=]TARGET..."],
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",

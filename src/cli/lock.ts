@@ -26,19 +26,19 @@ export const lock: Command = {
   ],
   options: {
     ...LOCK_OPTIONS,
-    accept: { value: "NAME", isRepeatable: true, text: "Change to record, or key of a server for all; may be repeated" },
+    accept: { value: "NAME", isRepeatable: true, text: "Change to record, or a server's key for all; may be repeated" },
   },
   operands: "files",
   examples: ["lock github=https://mcp.example.com/mcp", "lock notes --accept add_note -- npx -y notes-server"],
   exitCodes: { 1: "A change was not accepted", 130: "Stopped with Ctrl-C" },
-  run: (args) => compareServers(args, "lock"),
+  run: (args) => compareAll(args, "lock"),
 };
 
 /** Compares the servers that the arguments name with the lock file, one after another. Returns the highest exit code. */
-export async function compareServers(args: Args, verb: "lock" | "check"): Promise<number> {
+export async function compareAll(args: Args, verb: "lock" | "check"): Promise<number> {
   const { operands: [first, ...others], rest, flags } = args;
   if (others.length && (rest || "header" in flags || "client-id" in flags)) {
-    throw new UsageError(`Cannot ${verb} several servers: a command, headers and a client belong to one; name one server`);
+    throw new UsageError(`Cannot ${verb} several servers: a command, headers and a client belong to one; name one`);
   }
   const codes: number[] = [];
   for (const word of rest ? [`${first ?? toName(rest[0] ?? "")}=`] : [first ?? "", ...others]) {

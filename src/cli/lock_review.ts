@@ -63,7 +63,7 @@ function listDifferences(before: unknown, after: unknown, path = ""): readonly D
   if (![before ?? {}, after ?? {}].every(isObject)) {
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [[path, before, after]];
   }
-  return toPairs(before, after).flatMap(([key, ...values]) => listDifferences(...values, path ? `${path}.${key}` : key));
+  return toPairs(before, after).flatMap(([key, ...both]) => listDifferences(...both, path ? `${path}.${key}` : key));
 }
 
 function toPairs(before: unknown, after: unknown): readonly Difference[] {

@@ -139,8 +139,8 @@ export class ServerLock {
   async #filter(kind: Kind, { cursor }: Params, next: Next): Promise<Result> {
     const changes = this.#changes;
     const result = await next();
-    const states = await this.#compare(kind, result);
     this.#lists.delete(kind);
+    const states = await this.#compare(kind, result);
     const isWhole = cursor === undefined && !result.nextCursor && changes === this.#changes;
     if (isWhole) this.#lists.set(kind, { states, until: performance.now() + FRESH_MS });
     const kept = toItems(result[kind]).filter((item) => states.get(item[LISTS[kind].key]));
@@ -153,7 +153,8 @@ export class ServerLock {
     for (const item of toItems(result[kind])) {
       const name = item[key];
       if (typeof name !== "string") continue;
-      const isLocked = await isSame(this.#locked[kind], name, item, this.#revision);
+      // An entry that is nested too deeply cannot be compared.
+      const isLocked = await isSame(this.#locked[kind], name, item, this.#revision).catch(() => false);
       if (!isLocked) await this.#report(`${word} ${name}`, item);
       // Of several entries with one name, it is not known which one a call uses.
       states.set(name, isLocked && states.get(name) !== false);
@@ -197,7 +198,7 @@ export class ServerLock {
 
   /** Reports each state of a hidden entry once. */
   async #report(place: string, value: unknown): Promise<void> {
-    const digest = await toDigest(value);
+    const digest = await toDigest(value).catch(() => "nested too deeply");
     const what = `${toShown(place)} of ${this.#name}`;
     if (this.#hidden.get(place) !== digest) this.#onWarning(`Cannot use ${what}: ${CHANGED}; ${REMEDY}`);
     this.#hidden.set(place, digest);

@@ -99,6 +99,28 @@ Deno.test("entries without a name, and lists that are not lists, are not used", 
   assert(await user.call("a") !== "called");
 });
 
+Deno.test("members with odd names, values and depths do not pass as reviewed", async () => {
+  let pages: unknown[][] = [[toTool("a")]];
+  const server = serve(() => pages);
+  await using user = await join(server, await review(server));
+  assertEquals(await user.call("a"), "called");
+  const odd = [
+    '"toJSON":"evil"',
+    '"__proto__":{"description":"evil"}',
+    '"title":null',
+    '"inputSchema":{"type":"object","properties":{"__proto__":{"description":"evil"}}}',
+    '"description":"\\ud800"',
+  ];
+  for (const member of odd) {
+    pages = [[JSON.parse(JSON.stringify(toTool("a")).replace(/}$/, `,${member}}`))]];
+    assertEquals([await user.client.listTools(), await user.call("a")], [[], "refused"], member);
+  }
+  let deep: unknown = 1;
+  for (let depth = 0; depth < 2000; depth++) deep = { deep };
+  pages = [[{ ...toTool("a"), deep }]];
+  assertEquals([await user.client.listTools(), await user.call("a")], [[], "refused"]);
+});
+
 Deno.test("a list that changes while a call reads it is read again before the call", async () => {
   const file = await review(serve(() => [[toTool("a")]]));
   let lists = 0;

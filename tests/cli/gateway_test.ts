@@ -116,6 +116,19 @@ testProcesses("Deno: a gateway starts only the programs, and reaches only the ho
   });
 });
 
+testProcesses("no prefix of a gateway begins another one, in any order of the names", async () => {
+  const [{ program: [command, ...args] }] = runtimes;
+  const entry = toEntry([command, ...args]);
+  const names = ["a", "a_b", "a-b", "a_", "a b", "b_c", "b"];
+  const mcpServers = Object.fromEntries(names.map((name) => [name, entry]));
+  await withFiles({ "notes.ts": notes, "all.json": { mcpServers } }, async (cwd) => {
+    await using client = await connect({ command, args: [...args, "gateway", "all.json", "--stdio"], cwd });
+    const prefixes = (await client.listTools()).flatMap(({ name }) => name.endsWith("say") ? name.slice(0, -3) : []);
+    assertEquals(prefixes, ["a_", "a-b_", "a-b2_", "a-_", "a-b3_", "b_c_", "b2_"]);
+    assertEquals(textOf(await client.callTool("a-b_say")), "said");
+  });
+});
+
 testProcesses("a gateway lets clients search, and is reached from this machine only", async () => {
   const [{ program }] = runtimes;
   const files = { "notes.ts": notes, "all.json": { mcpServers: { notes: toEntry(program) } } };

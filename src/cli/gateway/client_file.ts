@@ -71,7 +71,8 @@ function choosePrefixes(names: readonly string[]): readonly string[] {
   for (const name of names) {
     const base = name.replaceAll(/[^\w.-]/g, "_").slice(0, MAX_BASE);
     for (let count = 1;; count++) {
-      const prefix = `${base}${count > 1 ? count : ""}_`;
+      // With another "_", every prefix for `a_b` would begin with the prefix of `a`.
+      const prefix = count === 1 ? `${base}_` : `${base.replaceAll("_", "-")}${count > 2 ? count - 1 : ""}_`;
       if (prefixes.some((each) => each.startsWith(prefix) || prefix.startsWith(each))) continue;
       prefixes.push(prefix);
       break;

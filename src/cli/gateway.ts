@@ -6,13 +6,12 @@ import { createServer } from "../library.ts";
 import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
-import { toProxy } from "./config/other_servers.ts";
+import { type EntryTexts, toProxy } from "./config/other_servers.ts";
 import { expandVariables } from "./config/variables.ts";
 import { type ClientFile, type ListedServer, readClientFile } from "./gateway/client_file.ts";
 import { followLauncher, isUnlimited, runLimited } from "./gateway/limited_run.ts";
 import type { Loaded } from "./loaded.ts";
 import { platform } from "./platform.ts";
-import { joinPath } from "../ready/files/path.ts";
 import { toMessage } from "../ready/problem.ts";
 import { toolSearch } from "../ready/search/search.ts";
 import { serveLoaded, SERVING } from "./serve.ts";
@@ -56,7 +55,7 @@ async function serveGateway(args: Args): Promise<number | void> {
   if (isUnlimited()) {
     // Find all mistakes in the file before starting another process.
     await (await open(false)).server.close();
-    return await runLimited(args, found, (server) => toExpand(found, server, names));
+    return await runLimited(args, found, (server) => toTexts(found, server, names));
   }
   followLauncher();
   await serveLoaded(args, async ({ isHttp = false }) => {
@@ -74,13 +73,11 @@ interface GatewayOptions {
 }
 
 async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions): Promise<Loaded> {
-  const { servers, folder, path } = found;
+  const { servers, path } = found;
   const proxies = await Promise.all(servers.map(async (server) => {
-    const expand = toExpand(found, server, names);
-    const resolveCwd = (path: string) => platform.toPath(joinPath(folder, path));
     const { entry, key: [, name] } = server;
     try {
-      return await toProxy(name, entry, { expand, resolveCwd, isHttp });
+      return await toProxy(name, entry, { ...toTexts(found, server, names), isHttp });
     } catch (error) {
       throw error instanceof CliError ? error : found.toProblem(server.key, toMessage(error));
     }
@@ -90,21 +87,17 @@ async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions
   return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };
 }
 
-/** Returns the function that replaces the variables in the texts of an entry. */
-function toExpand(
-  { toProblem }: ClientFile,
-  { key }: ListedServer,
-  names: readonly string[],
-): (text: string) => string {
+function toTexts({ toProblem, resolvePath }: ClientFile, { key }: ListedServer, names: readonly string[]): EntryTexts {
   const readEnv = (name: string) => {
     if (names.includes(name)) return platform.env(name);
     throw new TypeError(`the variable ${name} is not permitted; if the file may read it, add --env ${name}`);
   };
-  return (text) => {
+  const expand = (text: string) => {
     try {
       return expandVariables(text, readEnv);
     } catch (error) {
       throw toProblem(key, toMessage(error));
     }
   };
+  return { expand, resolveCwd: (path) => resolvePath([...key, "cwd"], path) };
 }

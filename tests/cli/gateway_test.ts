@@ -1,4 +1,5 @@
 // `mcp gateway`, and other servers in a config file.
+import { chmod, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -67,6 +68,25 @@ for (const { name, program } of runtimes) {
           assertEquals(textOf(await client.callTool(`${prefix}say`)), "said");
         }
       }
+    });
+  });
+
+  testProcesses(`${name}: programs of a gateway can have a path and a working directory`, async () => {
+    const [command, ...args] = program;
+    const script = `#!/bin/sh\nexec ${program.join(" ")} notes.ts --stdio\n`;
+    await withFiles({ "bin/notes": script, "elsewhere/notes.ts": notes, "notes.ts": notes }, async (cwd) => {
+      await chmod(`${cwd}/bin/notes`, 0o755);
+      const elsewhere = { command: "../bin/notes", cwd: `${cwd}/elsewhere` };
+      const mcpServers = { here: { command: "bin/notes" }, elsewhere };
+      await writeFile(`${cwd}/all.json`, JSON.stringify({ mcpServers }));
+      await writeFile(`${cwd}/mcp.jsonc`, JSON.stringify({ servers: mcpServers }));
+      // The client starts the gateway in a folder of its own.
+      const words = [...args, "gateway", `${cwd}/all.json`, "--stdio"];
+      await using client = await connect({ command, args: words, cwd: "/" });
+      for (const each of ["here_say", "elsewhere_say"]) assertEquals(textOf(await client.callTool(each)), "said", each);
+      const install = ["install", `${cwd}/mcp.jsonc`, "--client", "claude-desktop", "--dry-run"];
+      const { stderr } = await run([...program, ...install]);
+      for (const each of [" here_say", "elsewhere_say"]) assertStringIncludes(stderr, each);
     });
   });
 

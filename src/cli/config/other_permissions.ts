@@ -7,25 +7,22 @@ import { platform } from "../platform.ts";
 import { findSignInInfo } from "../sign_in/sign_in_options.ts";
 import { toFolder } from "../../ready/files/path.ts";
 import { toTokenPath } from "../sign_in/token_folder.ts";
+import { type EntryTexts, toProgram } from "./other_servers.ts";
 import type { OtherServer } from "./schema.ts";
 import { listVariables } from "./variables.ts";
 
 /** The variables that tell where the user's tokens are. */
 const TOKEN_VARIABLES = platform.os === "windows" ? ["APPDATA"] : ["HOME", "XDG_CONFIG_HOME"];
 
-/** `expand` replaces the variables in the program and in the URL of the entry. */
-export async function findOtherPermissions(
-  entry: OtherServer,
-  { expand }: { readonly expand: (text: string) => string },
-): Promise<Permissions> {
+export async function findOtherPermissions(entry: OtherServer, given: EntryTexts): Promise<Permissions> {
   const texts = [entry].flatMap(Object.values).flatMap((value) =>
     typeof value === "object" ? Object.values(value) : value
   );
   const env = texts.flatMap((text) => typeof text === "string" ? listVariables(text) : []);
   if ("command" in entry) {
-    return { env: [...env, ...listInherited(platform.os === "windows")], run: [expand(entry.command)] };
+    return { env: [...env, ...listInherited(platform.os === "windows")], run: [toProgram(entry, given).command] };
   }
-  const url = new URL(expand(entry.url));
+  const url = new URL(given.expand(entry.url));
   const headers = Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase());
   const tokens = headers.includes("authorization") ? {} : await findTokenPermissions(url);
   return joinPermissions({ env, net: [toNetAddress(url)] }, tokens);

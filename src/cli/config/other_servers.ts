@@ -3,14 +3,20 @@
  */
 import type { Handler } from "../../library.ts";
 import { importModule } from "../lazy_modules.ts";
+import { platform } from "../platform.ts";
 import { createStoredAuth } from "../sign_in/sign_in_options.ts";
+import { isAbsolute, joinPath } from "../../ready/files/path.ts";
 import type { OtherServer } from "./schema.ts";
 
-export interface OtherServerParts {
+/** What an entry's texts mean. */
+export interface EntryTexts {
   /** Replaces the environment variables in a text. */
   readonly expand: (text: string) => string;
   /** Resolves the working directory of a program. */
   readonly resolveCwd: (path: string) => string;
+}
+
+export interface OtherServerParts extends EntryTexts {
   /** Whether the server is served over HTTP, where all clients belong to one user. */
   readonly isHttp: boolean;
 }
@@ -22,17 +28,25 @@ export async function toProxy(name: string, entry: OtherServer, parts: OtherServ
   const { forward, instructions, required } = entry;
   const options = { name, prefix, share, tools, tags, timeoutMs, listMs, forward, instructions, required };
   if ("command" in entry) {
-    const target = {
-      command: parts.expand(entry.command),
-      args: entry.args?.map(parts.expand),
-      env: mapValues(entry.env, parts.expand),
-      cwd: parts.resolveCwd(parts.expand(entry.cwd ?? "")),
-    };
+    const { args, env } = entry;
+    const target = { ...toProgram(entry, parts), args: args?.map(parts.expand), env: mapValues(env, parts.expand) };
     return proxy(target, options);
   }
   const headers = mapValues(entry.headers, parts.expand);
   const url = parts.expand(entry.url);
   return proxy(url, { ...options, headers, auth: createStoredAuth(url, headers) });
+}
+
+/** Returns the working directory, and the program: a name to look up in PATH, or the absolute path of a file. */
+export function toProgram(
+  { command, cwd = "" }: Extract<OtherServer, { readonly command: string }>,
+  { expand, resolveCwd }: EntryTexts,
+): { readonly command: string; readonly cwd: string } {
+  const folder = resolveCwd(expand(cwd));
+  const program = expand(command);
+  // Deno would resolve the path in a permission against the working directory of this process.
+  const isRelative = /[\\/]/.test(program) && !isAbsolute(program);
+  return { command: isRelative ? platform.toPath(joinPath(folder, program)) : program, cwd: folder };
 }
 
 function mapValues(values: Readonly<Record<string, string>> = {}, map: (text: string) => string) {

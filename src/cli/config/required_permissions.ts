@@ -75,7 +75,8 @@ class PermissionCollector {
     );
     try {
       const expand = (text: string) => expandVariables(text, (name) => platform.env(name));
-      const found = await findOtherPermissions(entry, { expand });
+      const resolveCwd = (path: string) => source.resolvePath(["servers", name, "cwd"], path);
+      const found = await findOtherPermissions(entry, { expand, resolveCwd });
       for (const kind of ["read", "write", "run", "env", "net", "sys"] as const) {
         for (const value of found[kind] ?? []) this[kind].add(value);
       }

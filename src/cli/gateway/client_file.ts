@@ -29,7 +29,7 @@ export interface ListedServer {
   readonly entry: OtherServer;
 }
 
-export interface ClientFile extends Pick<Source, "path" | "folder" | "toProblem"> {
+export interface ClientFile extends Pick<Source, "path" | "toProblem" | "resolvePath"> {
   readonly servers: readonly ListedServer[];
 }
 
@@ -49,7 +49,7 @@ export async function readClientFile(file: string, path: string): Promise<Client
     key,
     entry: toOther(entry, { prefix: prefixes[at], refuse: (state) => source.toProblem(key, state) }),
   }));
-  return { path: source.path, folder: source.folder, toProblem: source.toProblem, servers };
+  return { path: source.path, toProblem: source.toProblem, resolvePath: source.resolvePath, servers };
 }
 
 function toOther(

@@ -4,6 +4,7 @@
 import { type Args, toList } from "../args.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { findOtherPermissions } from "../config/other_permissions.ts";
+import type { EntryTexts } from "../config/other_servers.ts";
 import { joinPermissions, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { deno } from "../runtime_globals.ts";
@@ -28,7 +29,7 @@ export function followLauncher(): void {
 export async function runLimited(
   { flags: { host = "127.0.0.1", port = "3000" }, operands: [file], all }: Args,
   { path, servers }: ClientFile,
-  toExpand: (server: ListedServer) => (text: string) => string,
+  toTexts: (server: ListedServer) => EntryTexts,
 ): Promise<number> {
   let permissions: Permissions = {
     read: [path, platform.toPath(file), ...toOwnReads()],
@@ -37,7 +38,7 @@ export async function runLimited(
     net: [`${host}:${port}`],
   };
   for (const server of servers) {
-    const found = await findOtherPermissions(server.entry, { expand: toExpand(server) });
+    const found = await findOtherPermissions(server.entry, toTexts(server));
     permissions = joinPermissions(permissions, found);
   }
   if (!deno) throw new Error("Cannot limit the gateway: only Deno has permissions");

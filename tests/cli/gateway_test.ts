@@ -1,6 +1,6 @@
 // `mcp gateway`, and other servers in a config file.
 import { chmod, writeFile } from "node:fs/promises";
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -135,6 +135,21 @@ testProcesses("Deno: a gateway starts only the programs, and reaches only the ho
     await stop(server);
   });
 });
+
+for (const { program } of runtimes.filter(({ name }) => name === "deno")) {
+  testProcesses("Deno: a gateway keeps the limits of a user who has denied something", async () => {
+    await using near = listen(() => new Response("x"));
+    await withFiles({ "all.json": { mcpServers: { near: { url: near.url } } } }, async (cwd) => {
+      const words = program.flatMap((word) => word === "-A" ? [word, `--deny-net=${new URL(near.url).host}`] : [word]);
+      const { server, url } = await startGateway([...words, "gateway", "all.json"], cwd);
+      await using _server = server;
+      await using client = await connect(url);
+      await assertRejects(() => client.listTools());
+      assertEquals(near.urls, []);
+      await stop(server);
+    });
+  });
+}
 
 testProcesses("no prefix of a gateway begins another one, in any order of the names", async () => {
   const [{ program: [command, ...args] }] = runtimes;

@@ -5,7 +5,7 @@ import { type Args, toList } from "../args.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { findOtherPermissions } from "../config/other_permissions.ts";
 import type { EntryTexts } from "../config/other_servers.ts";
-import { joinPermissions, type Permissions, toDenoFlags } from "../permissions.ts";
+import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permissions.ts";
 import { platform } from "../platform.ts";
 import { deno } from "../runtime_globals.ts";
 import { sendSignal } from "../../core/kit/signals.ts";
@@ -14,9 +14,12 @@ import type { ClientFile, ListedServer } from "./client_file.ts";
 /** Set in the environment of a process that {@linkcode runLimited} starts. */
 const LAUNCHER = "MCP_GATEWAY_LAUNCHER";
 
-/** Whether this process can start every program. The user has limited any other process. */
+/** Whether this process has all permissions. The user has limited any other process, and another one would have more. */
 export function isUnlimited(): boolean {
-  return deno?.permissions.querySync({ name: "run" }).state === "granted";
+  return KINDS.every((name) => {
+    const { state, partial } = deno?.permissions.querySync({ name }) ?? {};
+    return state === "granted" && !partial;
+  });
 }
 
 /** Exits with the process that has started this one, which passes signals on, and may be killed. */

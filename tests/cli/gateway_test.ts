@@ -1,15 +1,16 @@
 // `mcp gateway`, and other servers in a config file.
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
-import { textOf } from "../support/behaviour.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { run, type Running, start } from "../support/processes.ts";
 import { assertRefused } from "./refused.ts";
 import { runHere } from "./run_here.ts";
 import { runtimes } from "./runtimes.ts";
+import { inTerminal } from "./servers.ts";
 
 const notes = `import { createServer, tool } from "@x/mcp";
 const say = tool({ name: "say", description: "Says", run: () => "said" });
@@ -150,6 +151,39 @@ for (const { program } of runtimes.filter(({ name }) => name === "deno")) {
     });
   });
 }
+
+testProcesses("a gateway in a terminal waits for running calls after Ctrl-C", async () => {
+  const [{ program }] = runtimes;
+  const [running, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+  await using remote = listen((request) => far.fetch(request));
+  const wait = tool({
+    name: "wait",
+    run: () => {
+      running.resolve();
+      return answer.promise;
+    },
+  });
+  await using far = createServer({ name: "far", version: "1.0.0", handlers: [wait] });
+  await withFiles({ "all.json": { mcpServers: { far: { url: remote.url } } } }, async (cwd) => {
+    const file = `${cwd}/all.json`;
+    const words = [...program, "gateway", file, "--http", "--port", "0"].join(" ");
+    await using terminal = await start(inTerminal(["sh", "-c", `exec ${words} 2>errors.txt`]), { cwd });
+    const printed = () => readFile(`${cwd}/errors.txt`, "utf8").catch(() => "");
+    await until(async () => /http:\S+\n/.test(await printed()), "the gateway listens");
+    await using client = await connect(/(http:\S+)\n/.exec(await printed())?.[1] ?? "");
+    const call = client.callTool("far_wait").then(textOf, (error) => error.message);
+    await running.promise;
+    // A terminal sends the signal to the group of processes.
+    const { stdout } = await run(["ps", "-eo", "pgid=,args="]);
+    const group = stdout.split("\n").find((line) => line.includes(file) && line.trim().endsWith("--port 0"));
+    assert(group);
+    await run(["kill", "-INT", "--", `-${group.trim().split(" ")[0]}`]);
+    await until(async () => (await printed()).includes("Waiting"), "the gateway is closing");
+    answer.resolve("waited");
+    assertEquals(await call, "waited");
+    assertEquals((await terminal.finished).code, 0);
+  });
+});
 
 testProcesses("no prefix of a gateway begins another one, in any order of the names", async () => {
   const [{ program: [command, ...args] }] = runtimes;

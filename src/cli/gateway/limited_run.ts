@@ -11,6 +11,9 @@ import { deno } from "../runtime_globals.ts";
 import { sendSignal } from "../../core/kit/signals.ts";
 import type { ClientFile, ListedServer } from "./client_file.ts";
 
+/** The exit code after SIGINT. */
+const SIGINT = 130;
+
 /** Set in the environment of a process that {@linkcode runLimited} starts. */
 const LAUNCHER = "MCP_GATEWAY_LAUNCHER";
 
@@ -53,6 +56,8 @@ export async function runLimited(
     stdout: "inherit",
     stderr: "inherit",
   }).spawn();
-  platform.onSignal(() => sendSignal(child, "SIGTERM"));
+  // In a terminal, the child gets Ctrl-C too, and would take another signal as the request to exit immediately.
+  const isAtTerminal = (["input", "output", "errors"] as const).some(platform.terminal.isAt);
+  platform.onSignal((code) => isAtTerminal && code === SIGINT || sendSignal(child, "SIGTERM"));
   return (await child.status).code;
 }

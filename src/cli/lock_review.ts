@@ -34,12 +34,17 @@ export function applyChanges(before: Locked | undefined, accepted: readonly Chan
 export function describeChange([section, name, before, after]: Change): readonly string[] {
   const place = `${Object(LISTS)[section]?.word ?? section.replace("pages", "page")} ${toLine(name)}`;
   if (after === undefined) return [`${place}: no longer listed`];
-  const show = (value: unknown) => toLine(JSON.stringify(value) ?? "nothing", 1000);
+  const show = (value: unknown) => toWhole(JSON.stringify(value) ?? "nothing");
   const lines = listDifferences(before, after).flatMap(([path, old, now]) => [
-    `  ${path && `${toLine(path)}: `}${old === undefined ? "" : `${show(old)} → `}${show(now)}`,
+    `  ${path && `${toWhole(path)}: `}${old === undefined ? "" : `${show(old)} → `}${show(now)}`,
     ...findRisks(`${name}\n${path}\n${typeof now === "string" ? now : JSON.stringify(now)}`),
   ]);
   return [`${place}: ${before === undefined ? "new" : "changed"}`, ...lines];
+}
+
+/** Nothing is cut off, because the part that nobody sees would be accepted too. */
+function toWhole(text: string): string {
+  return toLine(text, Infinity);
 }
 
 /** Texts that give orders to a model, as descriptions in attacks do. No list is complete. */
@@ -60,10 +65,11 @@ function findRisks(text: string): readonly string[] {
 
 /** Lists the members in which two JSON values differ, with their paths. */
 function listDifferences(before: unknown, after: unknown, path = ""): readonly Difference[] {
-  if (![before ?? {}, after ?? {}].every(isObject)) {
-    return JSON.stringify(before) === JSON.stringify(after) ? [] : [[path, before, after]];
-  }
-  return toPairs(before, after).flatMap(([key, ...both]) => listDifferences(...both, path ? `${path}.${key}` : key));
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  const pairs = [before ?? {}, after ?? {}].every(isObject) ? toPairs(before, after) : [];
+  // A new empty object is a difference too, because its name can be a text for the model.
+  if (!pairs.length) return [[path, before, after]];
+  return pairs.flatMap(([key, ...values]) => listDifferences(...values, path ? `${path}.${key}` : key));
 }
 
 function toPairs(before: unknown, after: unknown): readonly Difference[] {

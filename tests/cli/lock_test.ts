@@ -73,6 +73,16 @@ Deno.test("check --locked prints what has changed, and warns of what could misle
   });
 });
 
+Deno.test("lock prints everything that it would record, however long it is", async () => {
+  const long = `Finds notes${" ".repeat(5000)}end of text`;
+  const name = `${"a".repeat(1000)}_end_of_name`;
+  const more = `tool({ name: "send", input: { type: "object", properties: { ${name}: {} } }, run: () => "" })`;
+  await withFiles({ "server.ts": toServer(long, more) }, async (cwd) => {
+    const { stdout } = await runHere(["lock", "up=server.ts"], { cwd });
+    for (const text of ["end of text", "_end_of_name"]) assertStringIncludes(stdout, text);
+  });
+});
+
 Deno.test("lock records only the accepted changes, and shows invisible characters in the file", async () => {
   await withFiles(files, async (cwd) => {
     await runHere(["lock", "up=server.ts", "--accept", "up"], { cwd });

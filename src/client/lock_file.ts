@@ -108,9 +108,10 @@ export async function isSame(locked: Params, name: string, entry: Params, revisi
   return digest === await toDigest(reviewed) && toText(expected) === toText(entry);
 }
 
+/** Returns the pages that a tool names under any key, because hosts read different keys, such as `ui.resourceUri`. */
 function findPages({ _meta }: Params): readonly string[] {
-  const { ui, "ui/resourceUri": old }: Params = Object(_meta);
-  return [Object(ui).resourceUri, old].filter((uri) => typeof uri === "string");
+  const values = Object.values(Object(_meta)).flatMap((value) => [value, ...Object.values(Object(value))]);
+  return values.filter((value) => typeof value === "string").filter((text) => /^ui:/i.test(text));
 }
 
 /** Returns the digest of each page that a locked tool names, by URI. Empty if nobody has reviewed the page. */

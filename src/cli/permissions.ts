@@ -32,8 +32,15 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
   return permissions.net?.length ? flags : [...flags, "--deny-net"];
 }
 
-/** The port is always included, because Deno would otherwise allow all ports of the host. */
+/**
+ * The port is always included, because Deno would otherwise allow all ports of the host.
+ *
+ * @throws {CliError} if the host is a pattern, which a URL can contain, and which Deno would apply to other hosts.
+ */
 export function toNetAddress({ protocol, hostname, port }: URL): string {
+  if (hostname.includes("*")) {
+    throw new CliError(`Cannot permit ${hostname}: Deno would permit all matching hosts; write the name of one host`);
+  }
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 

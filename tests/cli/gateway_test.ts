@@ -152,6 +152,12 @@ for (const { program } of runtimes.filter(({ name }) => name === "deno")) {
   });
 }
 
+testProcesses("Deno: a host in the file of a gateway permits no other hosts", async () => {
+  await withFiles({ "all.json": { mcpServers: { one: { url: "http://*.example/mcp" } } } }, async (cwd) => {
+    await assertRefused(runHere(["gateway", "all.json", "--stdio"], { cwd }), sentence("*.example"));
+  });
+});
+
 testProcesses("a gateway in a terminal waits for running calls after Ctrl-C", async () => {
   const [{ program }] = runtimes;
   const [running, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];

@@ -6,9 +6,8 @@ import { createServer } from "../library.ts";
 import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
-import { type EntryTexts, toProxy } from "./config/other_servers.ts";
-import { expandVariables } from "./config/variables.ts";
-import { type ClientFile, type ListedServer, readClientFile } from "./gateway/client_file.ts";
+import { toProxy } from "./config/other_servers.ts";
+import { type ClientFile, readClientFile, toTexts } from "./gateway/client_file.ts";
 import { followLauncher, isUnlimited, runLimited } from "./gateway/limited_run.ts";
 import type { Loaded } from "./loaded.ts";
 import { platform } from "./platform.ts";
@@ -34,6 +33,11 @@ export const gateway: Command = {
       isRepeatable: true,
       text: "Environment variables that the file may use, separated by commas; may be repeated",
     },
+    lock: {
+      value: "FILE",
+      text: "Lock file of mcp lock; what is new or has changed is not served",
+      completion: "files",
+    },
     search: { text: "Let clients search for tools instead of listing all of them" },
     ...SERVING,
   },
@@ -50,8 +54,9 @@ async function serveGateway(args: Args): Promise<number | void> {
   rejectRest(args, "gateway");
   const names = toList(all.env);
   const found = await readClientFile(file, platform.toPath(file));
+  const lock = flags.lock === undefined ? undefined : platform.toPath(flags.lock);
   const open = (isHttp: boolean) =>
-    withAction(`Cannot use ${file}`, () => load(found, { names, isHttp, search: "search" in flags }));
+    withAction(`Cannot use ${file}`, () => load(found, { names, isHttp, search: "search" in flags, lock }));
   if (isUnlimited()) {
     // Find all mistakes in the file before starting another process.
     await (await open(false)).server.close();
@@ -60,7 +65,11 @@ async function serveGateway(args: Args): Promise<number | void> {
   followLauncher();
   await serveLoaded(args, async ({ isHttp = false }) => {
     const loaded = await open(isHttp);
-    const own = [...names.flatMap((name) => ["--env", name]), ..."search" in flags ? ["--search"] : []];
+    const own = [
+      ...names.flatMap((name) => ["--env", name]),
+      ...lock === undefined ? [] : ["--lock", lock],
+      ..."search" in flags ? ["--search"] : [],
+    ];
     return { target: file, loaded, command: ["gateway", ...own] };
   });
 }
@@ -70,14 +79,15 @@ interface GatewayOptions {
   readonly names: readonly string[];
   readonly isHttp: boolean;
   readonly search: boolean;
+  readonly lock?: string;
 }
 
-async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions): Promise<Loaded> {
+async function load(found: ClientFile, { names, isHttp, search, lock }: GatewayOptions): Promise<Loaded> {
   const { servers, path } = found;
   const proxies = await Promise.all(servers.map(async (server) => {
     const { entry, key: [, name] } = server;
     try {
-      return await toProxy(name, entry, { ...toTexts(found, server, names), isHttp });
+      return await toProxy(name, entry, { ...toTexts(found, server, names), isHttp, lock });
     } catch (error) {
       throw error instanceof CliError ? error : found.toProblem(server.key, toMessage(error));
     }
@@ -85,19 +95,4 @@ async function load(found: ClientFile, { names, isHttp, search }: GatewayOptions
   const handlers = [...proxies, ...search ? [toolSearch()] : []];
   const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health({ details: "all" })] });
   return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };
-}
-
-function toTexts({ toProblem, resolvePath }: ClientFile, { key }: ListedServer, names: readonly string[]): EntryTexts {
-  const readEnv = (name: string) => {
-    if (names.includes(name)) return platform.env(name);
-    throw new TypeError(`the variable ${name} is not permitted; if the file may read it, add --env ${name}`);
-  };
-  const expand = (text: string) => {
-    try {
-      return expandVariables(text, readEnv);
-    } catch (error) {
-      throw toProblem(key, toMessage(error));
-    }
-  };
-  return { expand, resolveCwd: (path) => resolvePath([...key, "cwd"], path) };
 }

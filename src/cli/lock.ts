@@ -4,7 +4,7 @@
  */
 import { readLockFile, readServer } from "../client/lock_file.ts";
 import { toPrintableJson } from "../core/kit/printable.ts";
-import type { Args } from "./args.ts";
+import { type Args, toList } from "./args.ts";
 import { LOCK_OPTIONS } from "./client/server_options.ts";
 import { type ServerSession, withServerSession } from "./client/server_session.ts";
 import { promptLine } from "./client/terminal_input.ts";
@@ -13,13 +13,14 @@ import { toCount } from "./listing.ts";
 import { applyChanges, describeChange, listChanges } from "./lock_review.ts";
 import { UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
+import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
 import { toName } from "./target_url.ts";
 
 export const lock: Command = {
   name: "lock",
   summary: "Record what servers list, so that later changes are noticed",
-  usage: ["lock [OPTIONS] [NAME=]TARGET...", "lock [OPTIONS] [NAME] -- COMMAND..."],
+  usage: ["lock [OPTIONS] [NAME=]TARGET...", "lock [OPTIONS] [NAME] -- COMMAND...", "lock [OPTIONS] --servers FILE"],
   description: [
     "The command prints what is new or has changed, and records what you accept: without a terminal, only what --accept " +
     "names. TARGET is a URL, file, config file or folder. NAME is the server's key in the lock file, by default its host.",
@@ -37,6 +38,7 @@ export const lock: Command = {
 /** Compares the servers that the arguments name with the lock file, one after another. Returns the highest exit code. */
 export async function compareAll(args: Args, verb: "lock" | "check"): Promise<number> {
   const { operands: [first, ...others], rest, flags } = args;
+  if (flags.servers !== undefined) return await compareListed(args, flags.servers, verb);
   if (others.length && (rest || "header" in flags || "client-id" in flags)) {
     throw new UsageError(`Cannot ${verb} several servers: a command, headers and a client belong to one; name one`);
   }
@@ -48,6 +50,28 @@ export async function compareAll(args: Args, verb: "lock" | "check"): Promise<nu
     codes.push(await withServerSession(own, { verb }, (session) => compare({ ...session, key, args, verb })));
   }
   return Math.max(...codes);
+}
+
+/** Compares the servers of a file of `mcp gateway`. Their names are their keys in the lock file. */
+async function compareListed(args: Args, file: string, verb: "lock" | "check"): Promise<number> {
+  const { operands: [named], rest, flags, all } = args;
+  const extra = named ??
+    (rest ? "--" : ["header", "client-id"].filter((name) => name in flags).map((name) => `--${name}`)[0]);
+  if (extra !== undefined) {
+    throw new UsageError(`Cannot use ${extra} with --servers: the file names the servers; remove ${extra}`);
+  }
+  const { readClientFile, toTexts } = await importModule<typeof import("./gateway/client_file.ts")>(
+    "./gateway/client_file.ts",
+  );
+  const { toTarget } = await importModule<typeof import("./config/other_servers.ts")>("./config/other_servers.ts");
+  const found = await readClientFile(file, platform.toPath(file));
+  const codes: number[] = [];
+  for (const server of found.servers) {
+    const { entry, key: [, key] } = server;
+    const listed = { ...toTarget(entry, toTexts(found, server, toList(all.env))), name: key, operands: [] };
+    codes.push(await withServerSession(args, { verb, listed }, (session) => compare({ ...session, key, args, verb })));
+  }
+  return Math.max(...codes, 0);
 }
 
 type Compared = ServerSession & { readonly key: string; readonly args: Args; readonly verb: "lock" | "check" };

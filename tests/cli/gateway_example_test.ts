@@ -19,7 +19,21 @@ testProcesses("the example of a gateway serves two programs and a server over HT
     assertEquals(code, 0, stderr);
     const words: readonly string[] = JSON.parse(read("CMD")).slice(3);
     const env = { NOTES_URL: `http://127.0.0.1:${remote.addr.port}/mcp` };
-    for (const { program: [command, ...args] } of allRuntimes) {
+    const checked = await run([
+      ...allRuntimes[0].program,
+      "check",
+      "--locked",
+      "--servers",
+      "servers.json",
+      "--env",
+      "NOTES_URL",
+    ], {
+      cwd,
+      env,
+    });
+    assertEquals(checked.code, 0, checked.stdout + checked.stderr);
+    for (const { program } of allRuntimes) {
+      const [command, ...args] = program;
       await using client = await connect({ command, args: [...args, ...words], cwd, env });
       assertEquals((await client.listTools()).map(({ name }) => name), ["search_tools", "call_tool"]);
       for (const [query, name] of [["graph", "memory_read_graph"], ["directory", "files_list_directory"]]) {

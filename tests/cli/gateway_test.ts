@@ -204,6 +204,38 @@ testProcesses("no prefix of a gateway begins another one, in any order of the na
   });
 });
 
+testProcesses("a gateway serves only what the lock file contains, also after a server has changed", async () => {
+  const [{ program: [command, ...args] }] = runtimes;
+  const program = [command, ...args];
+  const files = { "notes.ts": notes, "all.json": { mcpServers: { notes: toEntry(program) } } };
+  await withFiles(files, async (cwd) => {
+    const run = (words: readonly string[]) => runHere(words, { cwd });
+    const compared = ["--servers", "all.json"];
+    assertEquals((await run(["lock", ...compared, "--accept", "say"])).code, 1);
+    const connectTo = () =>
+      connect({ command, args: [...args, "gateway", "all.json", "--lock", "mcp.lock.json"], cwd });
+    const list = async () => {
+      await using client = await connectTo();
+      return (await client.listTools()).map(({ name }) => name);
+    };
+    assertEquals(await list(), ["notes_say"]);
+    await Deno.writeTextFile(`${cwd}/notes.ts`, notes.replace("Says", "Says secrets"));
+    assertEquals((await run(["check", "--locked", ...compared])).code, 1);
+    await using client = await connectTo();
+    assertEquals(await client.listTools(), []);
+    const told = textOf(await client.callTool("notes_say"));
+    assert(!told.includes("accept") && !told.includes("lock"), told);
+    const config = { servers: { notes: { ...toEntry(program), lock: "mcp.lock.json" } } };
+    await Deno.writeTextFile(`${cwd}/mcp.jsonc`, JSON.stringify(config));
+    await using other = await connect({ command, args: [...args, "mcp.jsonc", "--stdio"], cwd });
+    assertEquals(await other.listTools(), []);
+    await Deno.remove(`${cwd}/mcp.lock.json`);
+    const lost = run(["gateway", "all.json", "--lock", "mcp.lock.json"]);
+    await assertRefused(lost, sentence("mcp.lock.json"));
+    await assertRefused(run(["lock", ...compared, "notes"]), sentence("notes"));
+  });
+});
+
 testProcesses("a gateway lets clients search, and is reached from this machine only", async () => {
   const [{ program }] = runtimes;
   const files = { "notes.ts": notes, "all.json": { mcpServers: { notes: toEntry(program) } } };

@@ -52,6 +52,11 @@ const { json: _, revision: __, ...CONNECTION } = SERVER_OPTIONS;
 export const LOCK_OPTIONS: Options = {
   ...CONNECTION,
   lock: { value: "FILE", text: "Lock file (default: mcp.lock.json)", completion: "files" },
+  servers: {
+    value: "FILE",
+    text: "File of mcp gateway, whose servers are compared; --env names the variables that it may use",
+    completion: "files",
+  },
 };
 
 /** The options of commands whose server may log messages and ask questions: `call`, `task`, `read` and `prompt`. */

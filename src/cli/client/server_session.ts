@@ -41,6 +41,8 @@ export interface SessionOptions {
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
   /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
+  /** The server and the headers of its URL, if `args` do not name them. */
+  readonly listed?: ServerTarget & { readonly headers: Readonly<Record<string, string>> };
   /** Returns additional client options. `name` is the server as the user named it. */
   readonly toOptions?: (
     name: string,
@@ -72,7 +74,7 @@ export async function withServerSession(
   options: SessionOptions,
   use: (session: ServerSession) => Promise<number>,
 ): Promise<number> {
-  const server = await findServer(args, options.verb, options.isOptional ?? false);
+  const server = options.listed ?? await findServer(args, options.verb, options.isOptional ?? false);
   const timeoutMs = readTimeout(args.flags.timeout ?? "30");
   const connectOptions = toConnectOptions(args, server, { ...options, timeoutMs });
   const interrupt = platform.abortOnSignal();
@@ -103,9 +105,9 @@ export async function withServerSession(
 function toConnectOptions(
   args: Args,
   { target, name }: ServerTarget,
-  { toOptions, timeoutMs, pauseWhile, isForced }: SessionOptions & { readonly timeoutMs: number },
+  { toOptions, timeoutMs, pauseWhile, isForced, listed }: SessionOptions & { readonly timeoutMs: number },
 ): ConnectOptions {
-  const headers = readHeaders(args.all.header);
+  const headers = listed?.headers ?? readHeaders(args.all.header);
   if (Object.keys(headers).length && typeof target !== "string") {
     throw new UsageError(`Cannot send headers to ${name}: it is not a URL; remove --header`);
   }

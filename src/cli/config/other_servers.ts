@@ -1,6 +1,7 @@
 /**
  * Makes the handlers of other servers, which a config file or the configuration of a client lists.
  */
+import type { CommandTarget } from "../../client/client.ts";
 import type { Handler } from "../../library.ts";
 import { importModule } from "../lazy_modules.ts";
 import { platform } from "../platform.ts";
@@ -19,22 +20,31 @@ export interface EntryTexts {
 export interface OtherServerParts extends EntryTexts {
   /** Whether the server is served over HTTP, where all clients belong to one user. */
   readonly isHttp: boolean;
+  /** Path of the lock file, in which the name of the server is its key. */
+  readonly lock?: string;
 }
 
-/** @throws {TypeError} if an option is invalid. */
+/** @throws {TypeError} if an option is invalid, or if there is no lock file. */
 export async function toProxy(name: string, entry: OtherServer, parts: OtherServerParts): Promise<Handler> {
   const { proxy } = await importModule<typeof import("../../proxy/proxy.ts")>("../proxy/proxy.ts");
   const { prefix = `${name}_`, share = parts.isHttp ? "all" : undefined, tools, tags, timeoutMs, listMs } = entry;
   const { forward, instructions, required } = entry;
-  const options = { name, prefix, share, tools, tags, timeoutMs, listMs, forward, instructions, required };
-  if ("command" in entry) {
-    const { args, env } = entry;
-    const target = { ...toProgram(entry, parts), args: args?.map(parts.expand), env: mapValues(env, parts.expand) };
-    return proxy(target, options);
-  }
-  const headers = mapValues(entry.headers, parts.expand);
-  const url = parts.expand(entry.url);
-  return proxy(url, { ...options, headers, auth: createStoredAuth(url, headers) });
+  const { lock } = parts;
+  const options = { name, prefix, share, tools, tags, timeoutMs, listMs, forward, instructions, required, lock };
+  const { target, headers } = toTarget(entry, parts);
+  if (typeof target !== "string") return proxy(target, options);
+  return proxy(target, { ...options, headers, auth: createStoredAuth(target, headers) });
+}
+
+/** Returns what to connect to, and the headers of a URL. */
+export function toTarget(
+  entry: OtherServer,
+  texts: EntryTexts,
+): { readonly target: string | CommandTarget; readonly headers: Readonly<Record<string, string>> } {
+  const { expand } = texts;
+  if (!("command" in entry)) return { target: expand(entry.url), headers: mapValues(entry.headers, expand) };
+  const target = { ...toProgram(entry, texts), args: entry.args?.map(expand), env: mapValues(entry.env, expand) };
+  return { target, headers: {} };
 }
 
 /** Returns the working directory, and the program: a name to look up in PATH, or the absolute path of a file. */

@@ -77,6 +77,7 @@ class PermissionCollector {
       const expand = (text: string) => expandVariables(text, (name) => platform.env(name));
       const resolveCwd = (path: string) => source.resolvePath(["servers", name, "cwd"], path);
       const found = await findOtherPermissions(entry, { expand, resolveCwd });
+      if (entry.lock !== undefined) await this.#addPath(source, ["servers", name, "lock"], entry.lock);
       for (const kind of ["read", "write", "run", "env", "net", "sys"] as const) {
         for (const value of found[kind] ?? []) this[kind].add(value);
       }

@@ -95,7 +95,8 @@ class DefinitionBuilder {
       const { toProxy } = await importModule<typeof import("./other_servers.ts")>("./config/other_servers.ts");
       const expand = (text: string) => expandVariables(text, (name) => readEnv(name));
       const resolveCwd = (path: string) => source.resolvePath([...key, "cwd"], path);
-      const parts = { expand, resolveCwd, isHttp: this.#isHttp };
+      const lock = entry.lock === undefined ? undefined : source.resolvePath([...key, "lock"], entry.lock);
+      const parts = { expand, resolveCwd, isHttp: this.#isHttp, lock };
       this.parts.push({ handlers: [await withKey(source, key, () => toProxy(name, entry, parts))] });
     }
   }

@@ -3,8 +3,12 @@
  * VS Code.
  */
 import { z } from "zod";
+import type { EntryTexts } from "../config/other_servers.ts";
 import type { OtherServer } from "../config/schema.ts";
 import { readSource, type Source } from "../config/source.ts";
+import { expandVariables } from "../config/variables.ts";
+import { platform } from "../platform.ts";
+import { toMessage } from "../../ready/problem.ts";
 
 const text = z.string().min(1);
 const entry = z.looseObject({
@@ -83,3 +87,23 @@ function choosePrefixes(names: readonly string[]): readonly string[] {
 
 /** Maximum length of a prefix without its number and `_`. */
 const MAX_BASE = 24;
+
+/** `names` are the environment variables that the file may use. */
+export function toTexts(
+  { toProblem, resolvePath }: ClientFile,
+  { key }: ListedServer,
+  names: readonly string[],
+): EntryTexts {
+  const readEnv = (name: string) => {
+    if (names.includes(name)) return platform.env(name);
+    throw new TypeError(`the variable ${name} is not permitted; if the file may read it, add --env ${name}`);
+  };
+  const expand = (text: string) => {
+    try {
+      return expandVariables(text, readEnv);
+    } catch (error) {
+      throw toProblem(key, toMessage(error));
+    }
+  };
+  return { expand, resolveCwd: (path) => resolvePath([...key, "cwd"], path) };
+}

@@ -33,12 +33,12 @@ export function followLauncher(): void {
 
 /** Runs the command again with the permissions of its file. Returns its exit code. */
 export async function runLimited(
-  { flags: { host = "127.0.0.1", port = "3000" }, operands: [file], all }: Args,
+  { flags: { host = "127.0.0.1", port = "3000", lock }, operands: [file], all }: Args,
   { path, servers }: ClientFile,
   toTexts: (server: ListedServer) => EntryTexts,
 ): Promise<number> {
   let permissions: Permissions = {
-    read: [path, platform.toPath(file), ...toOwnReads()],
+    read: [path, ...[file, ...lock === undefined ? [] : [lock]].map(platform.toPath), ...toOwnReads()],
     env: [...toList(all.env), LAUNCHER],
     // The listener needs the same permission as a connection.
     net: [`${host}:${port}`],

@@ -102,7 +102,7 @@ testProcesses("completions cover every command and any program name, and unknown
   const { stdout } = await run([...program, "completions", "bash", "--name", "my-mcp"]);
   assertStringIncludes(stdout, "complete -F _my_mcp my-mcp\n");
   const names = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
-  assertEquals(names.length, 18);
+  assertEquals(names.length, 19);
   for (const name of names) assert(stdout.includes(`    ${name}) flags=`), name);
   for (
     const [words, message] of [

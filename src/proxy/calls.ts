@@ -134,8 +134,8 @@ class Passing {
     const timer = new ActiveTimer(server.clock, timeoutMs, () => {
       late.abort(new DOMException("The server did not respond in time", "TimeoutError"));
     });
-    const wait = <A, R>(ask: ((asked: A) => Promise<R>) | undefined) =>
-      ask && ((asked: A) => timer.without(() => ask(asked)));
+    const wait = <A extends unknown[], R>(ask: ((...asked: A) => Promise<R>) | undefined) =>
+      ask && ((...asked: A) => timer.without(() => ask(...asked)));
     // The cast is safe, because only requests in a session have these functions.
     const { onElicit, onElicitUrl, onSample, roots } = given as Partial<ForwardedRequest>;
     try {
@@ -144,7 +144,7 @@ class Passing {
         onElicit: wait(onElicit),
         onElicitUrl: wait(onElicitUrl),
         onSample: wait(onSample),
-        roots: roots && (() => timer.without(roots)),
+        roots: wait(roots),
         signal: AbortSignal.any([given.signal, late.signal]),
       });
     } finally {
@@ -179,15 +179,17 @@ class Passing {
       },
       onNotification: (notification) => isLogged && given.onNotification(notification),
       // A server can ask questions for which it got no capability.
-      onElicit: async (asked) => await given.onElicit(toAsked(settings, "elicitation/create", asked)),
-      onElicitUrl: async (asked) => await given.onElicitUrl(toAsked(settings, "elicitation/create", asked)),
-      onSample: async (asked) => {
+      onElicit: async (asked, context) =>
+        await given.onElicit(toAsked(settings, "elicitation/create", asked), context),
+      onElicitUrl: async (asked, context) =>
+        await given.onElicitUrl(toAsked(settings, "elicitation/create", asked), context),
+      onSample: async (asked, context) => {
         toAsked(settings, "sampling/createMessage", asked);
-        return await given.onSample(asked);
+        return await given.onSample(asked, context);
       },
-      roots: async () => {
+      roots: async (context) => {
         toAsked(settings, "roots/list", {});
-        return await given.roots();
+        return await given.roots(context);
       },
     };
   }

@@ -210,6 +210,25 @@ pairs("a declined form, a model and roots pass", async (join) => {
   assertEquals(textOf(await client.callTool("use")), 'decline {"type":"text","text":"Hello"} file:///work');
 });
 
+pairs("a question ends when the server behind the proxy no longer waits for its answer", async (join) => {
+  const ask = tool({
+    name: "ask",
+    run: async (_input, ctx) => (await ctx.elicit("who", { message: "Who?", schema: form })).action,
+  });
+  let asked = 0;
+  const { client } = await join({
+    upstream: { handlers: [ask], limits: { calls: { answerMs: 40 } } },
+    client: {
+      onElicit: () => {
+        asked++;
+        return new Promise(() => {});
+      },
+    },
+  });
+  await assertRejects(() => client.callTool("ask"), McpError, sentence("calls.answerMs"));
+  assertEquals([asked, client.received.map(({ method }) => method)], [1, ["notifications/cancelled"]]);
+}, { behind: ["legacy"], eras: ["legacy"] });
+
 pairs("a prompt may ask too", async (join) => {
   const ask = prompt({
     name: "ask",

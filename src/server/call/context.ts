@@ -279,13 +279,19 @@ export interface ForwardedRequest {
   /** Sends the other server's log messages to the client, at the level that the client requests. */
   readonly onNotification: (notification: { readonly method: string; readonly params: Meta }) => void;
   /** Passes a form elicitation of a server with sessions on to the client. */
-  readonly onElicit: (request: Meta) => Promise<Elicited<Meta>>;
+  readonly onElicit: (request: Meta, context?: ForwardedQuestion) => Promise<Elicited<Meta>>;
   /** Passes a URL elicitation of a server with sessions on to the client. */
-  readonly onElicitUrl: (request: Meta) => Promise<Elicited<Meta>>;
+  readonly onElicitUrl: (request: Meta, context?: ForwardedQuestion) => Promise<Elicited<Meta>>;
   /** Passes a sampling request of a server with sessions on to the client. */
-  readonly onSample: (request: SamplingRequest) => Promise<SamplingResult>;
+  readonly onSample: (request: SamplingRequest, context?: ForwardedQuestion) => Promise<SamplingResult>;
   /** Requests the client's roots for a server with sessions. */
-  readonly roots: () => Promise<readonly Root[]>;
+  readonly roots: (context?: ForwardedQuestion) => Promise<readonly Root[]>;
+}
+
+/** Details of a question of a server with sessions. */
+export interface ForwardedQuestion {
+  /** Aborts when the other server no longer waits for the answer. The question to the client then ends too. */
+  readonly signal?: AbortSignal;
 }
 
 /** Options of `ctx.forward`. */

@@ -17,7 +17,15 @@ import {
 import { toPrintableLine } from "../../core/kit/printable.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel, type Root } from "../../core/protocol/types.ts";
-import type { ClientInfo, Context, Elicited, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import type {
+  ClientInfo,
+  Context,
+  Elicited,
+  ForwardedQuestion,
+  ForwardedRequest,
+  ForwardOptions,
+  ForwardRetry,
+} from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
@@ -183,11 +191,12 @@ function toRequest({ call, ask }: Pick<Forwarding<unknown>, "call" | "ask">, key
   const forwarded = Object.entries(capabilities).filter(([name]) => FORWARDED.includes(name));
   let count = 0;
   // The questions of a session have no keys, so the number of the question is part of the key.
-  const put = async <T>(method: string, params: object): Promise<T> => {
+  const put = async <T>(method: string, params: object, { signal }: ForwardedQuestion = {}): Promise<T> => {
     const place = `forward ${JSON.stringify(key)} question ${++count}`;
-    return await ask(prepare({ key: place }, { method, params })) as T; // The other server checks the answer.
+    return await ask(prepare({ key: place, signal }, { method, params })) as T; // The other server checks the answer.
   };
-  const elicit = (request: Params) => put<Elicited<Params>>("elicitation/create", request);
+  const elicit = (request: Params, context?: ForwardedQuestion) =>
+    put<Elicited<Params>>("elicitation/create", request, context);
   return {
     rounds: false,
     signal,
@@ -199,8 +208,8 @@ function toRequest({ call, ask }: Pick<Forwarding<unknown>, "call" | "ask">, key
     },
     onElicit: elicit,
     onElicitUrl: elicit,
-    onSample: (request) => put("sampling/createMessage", request),
-    roots: async () => (await put<{ readonly roots: readonly Root[] }>("roots/list", {})).roots,
+    onSample: (request, context) => put("sampling/createMessage", request, context),
+    roots: async (context) => (await put<{ readonly roots: readonly Root[] }>("roots/list", {}, context)).roots,
   };
 }
 
@@ -314,7 +323,7 @@ async function answer(
 
 /** Converts a question from the other server, which also validates the answer. */
 function prepare(
-  { key, name = key }: { readonly key: string; readonly name?: string },
+  { key, name = key, signal }: { readonly key: string; readonly name?: string; readonly signal?: AbortSignal },
   asked: unknown,
 ): PreparedQuestion {
   const { method, params = {} } = isObject(asked) ? asked : {};
@@ -329,6 +338,7 @@ function prepare(
   const question: Question = {
     ...need.question,
     name,
+    signal,
     read: (given) => isObject(given) ? { value: given } : { problem: "expected an object" },
   };
   return { key, requires: [need.capability], make: () => question };

@@ -18,6 +18,8 @@ export interface Question {
    * under which the server keeps the answer.
    */
   readonly name?: string;
+  /** Aborts when nobody waits for the answer any longer. Has an effect only in a session. */
+  readonly signal?: AbortSignal;
   /** Validates and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }

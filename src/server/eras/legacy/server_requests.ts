@@ -66,7 +66,8 @@ export class ServerRequests {
 
   /** Throws if the client returns an error or an invalid answer, or does not answer in time. */
   async ask(call: Call, question: Question): Promise<unknown> {
-    const { client, link, signal } = call;
+    const { client, link } = call;
+    const signal = question.signal ? AbortSignal.any([call.signal, question.signal]) : call.signal;
     const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client);
     if (!link.streams) {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");

@@ -121,7 +121,7 @@ export async function serveLoaded(args: Args, find: (options: LoadOptions) => Pr
   const loadStart = Date.now();
   const { target, loaded, command: [command, ...own] = [] } = await find({ isHttp, imports });
   const { server: whole, ofOneUser } = loaded;
-  if (address && ofOneUser && !isLoopbackHost(address.hostname)) {
+  if (http && address && ofOneUser && !isLoopbackHost(http.toAuthority(address.hostname))) {
     await whole.close();
     throw new UsageError(
       `Cannot listen on ${address.hostname}: every client could use the credentials of ${ofOneUser}; remove --host, ` +

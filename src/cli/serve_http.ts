@@ -187,7 +187,8 @@ async function loadInspector(endpoint: string, endpoints: readonly Endpoint[]): 
   );
 }
 
-function toAuthority(hostname: string): string {
+/** Returns an address as it stands in a URL. */
+export function toAuthority(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 

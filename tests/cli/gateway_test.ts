@@ -24,8 +24,8 @@ function toEntry(program: readonly string[]) {
 }
 
 /** Starts a gateway over HTTP, and returns its URL. */
-async function startGateway(words: readonly string[], cwd: string) {
-  const server = await start([...words, "--http", "--port", "0"], { cwd });
+async function startGateway(words: readonly string[], cwd: string, ...more: readonly string[]) {
+  const server = await start([...words, "--http", "--port", "0", ...more], { cwd });
   const [, url] = await server.waitFor(/(http:\S+)\n/);
   return { server, url };
 }
@@ -147,6 +147,19 @@ for (const { program } of runtimes.filter(({ name }) => name === "deno")) {
       await using client = await connect(url);
       await assertRejects(() => client.listTools());
       assertEquals(near.urls, []);
+      await stop(server);
+    });
+  });
+}
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: a gateway can listen on ::1`, async () => {
+    await withFiles({ "notes.ts": notes, "all.json": { mcpServers: { notes: toEntry(program) } } }, async (cwd) => {
+      const { server, url } = await startGateway([...program, "gateway", "all.json"], cwd, "--host", "::1");
+      await using _server = server;
+      assertEquals(new URL(url).hostname, "[::1]");
+      await using client = await connect(url);
+      assertEquals(textOf(await client.callTool("notes_say")), "said");
       await stop(server);
     });
   });

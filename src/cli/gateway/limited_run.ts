@@ -41,7 +41,7 @@ export async function runLimited(
     read: [path, ...[file, ...lock === undefined ? [] : [lock]].map(platform.toPath), ...toOwnReads()],
     env: [...toList(all.env), LAUNCHER],
     // The listener needs the same permission as a connection.
-    net: [`${host}:${port}`],
+    net: [`${host.includes(":") ? `[${host}]` : host}:${port}`],
   };
   for (const server of servers) {
     const found = await findOtherPermissions(server.entry, toTexts(server));

@@ -7,7 +7,7 @@ import { type Args, rejectRest, rejectSecond, toList } from "./args.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
 import { toProxy } from "./config/other_servers.ts";
-import { type ClientFile, readClientFile, toTexts } from "./gateway/client_file.ts";
+import { type ClientFile, readClientFile, toTexts } from "./config/client_file.ts";
 import { followLauncher, isUnlimited, runLimited } from "./gateway/limited_run.ts";
 import type { Loaded } from "./loaded.ts";
 import { platform } from "./platform.ts";
@@ -82,16 +82,16 @@ interface GatewayOptions {
   readonly lock?: string;
 }
 
-async function load(found: ClientFile, { names, isHttp, search, lock }: GatewayOptions): Promise<Loaded> {
+function load(found: ClientFile, { names, isHttp, search, lock }: GatewayOptions): Loaded {
   const { servers, path } = found;
-  const proxies = await Promise.all(servers.map(async (server) => {
+  const proxies = servers.map((server) => {
     const { entry, key: [, name] } = server;
     try {
-      return await toProxy(name, entry, { ...toTexts(found, server, names), isHttp, lock });
+      return toProxy(name, entry, { ...toTexts(found, server, names), isHttp, lock });
     } catch (error) {
       throw error instanceof CliError ? error : found.toProblem(server.key, toMessage(error));
     }
-  }));
+  });
   const handlers = [...proxies, ...search ? [toolSearch()] : []];
   const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health({ details: "all" })] });
   return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };

@@ -60,8 +60,8 @@ async function compareListed(args: Args, file: string, verb: "lock" | "check"): 
   if (extra !== undefined) {
     throw new UsageError(`Cannot use ${extra} with --servers: the file names the servers; remove ${extra}`);
   }
-  const { readClientFile, toTexts } = await importModule<typeof import("./gateway/client_file.ts")>(
-    "./gateway/client_file.ts",
+  const { readClientFile, toTexts } = await importModule<typeof import("./config/client_file.ts")>(
+    "./config/client_file.ts",
   );
   const { toTarget } = await importModule<typeof import("./config/other_servers.ts")>("./config/other_servers.ts");
   const found = await readClientFile(file, platform.toPath(file));

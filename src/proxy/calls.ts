@@ -179,8 +179,7 @@ class Passing {
       },
       onNotification: (notification) => isLogged && given.onNotification(notification),
       // A server can ask questions for which it got no capability.
-      onElicit: async (asked, context) =>
-        await given.onElicit(toAsked(settings, "elicitation/create", asked), context),
+      onElicit: async (asked, context) => await given.onElicit(toAsked(settings, "elicitation/create", asked), context),
       onElicitUrl: async (asked, context) =>
         await given.onElicitUrl(toAsked(settings, "elicitation/create", asked), context),
       onSample: async (asked, context) => {

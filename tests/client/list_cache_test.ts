@@ -142,7 +142,7 @@ Deno.test("private lists are kept only with fixed credentials, and used only wit
     server.lists.push(String(heard.headers.get("authorization")));
     return ok(heard, { resultType: "complete", ...EMPTY, ...PRIVATE });
   });
-  globalThis.fetch = ((request: Request) => http.fetch(request)) as typeof fetch; // The client passes only requests.
+  globalThis.fetch = (...given) => http.fetch(new Request(...given));
   try {
     const direct = async (options: ConnectOptions, between = () => {}) => {
       server.lists.length = 0;

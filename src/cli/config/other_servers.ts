@@ -3,7 +3,7 @@
  */
 import type { CommandTarget } from "../../client/client.ts";
 import type { Handler } from "../../library.ts";
-import { importModule } from "../lazy_modules.ts";
+import { proxy } from "../../proxy/proxy.ts";
 import { platform } from "../platform.ts";
 import { createStoredAuth } from "../sign_in/sign_in_options.ts";
 import { isAbsolute, joinPath } from "../../ready/files/path.ts";
@@ -25,8 +25,7 @@ export interface OtherServerParts extends EntryTexts {
 }
 
 /** @throws {TypeError} if an option is invalid, or if there is no lock file. */
-export async function toProxy(name: string, entry: OtherServer, parts: OtherServerParts): Promise<Handler> {
-  const { proxy } = await importModule<typeof import("../../proxy/proxy.ts")>("../proxy/proxy.ts");
+export function toProxy(name: string, entry: OtherServer, parts: OtherServerParts): Handler {
   const { prefix = `${name}_`, share = parts.isHttp ? "all" : undefined, tools, tags, timeoutMs, listMs } = entry;
   const { forward, instructions, required } = entry;
   const { lock } = parts;

@@ -29,8 +29,10 @@ export async function findRequiredPermissions(file: string, path: string): Promi
   for (const source of await readSources(file, path)) await collector.add(source);
   const { read, write, run, env, net, sys, modules } = collector;
   const paths = [...read].filter((path, _, all) => !all.some((each) => path.startsWith(`${each}/`)));
+  // Only the tokens of other servers need these permissions.
+  const others = { ...write.size && { write: [...write] }, ...sys.size && { sys: [...sys] } };
   return {
-    permissions: { read: paths, write: [...write], run: [...run], env: [...env], net: [...net], sys: [...sys] },
+    permissions: { read: paths, run: [...run], env: [...env], net: [...net], ...others },
     modules: [...modules],
   };
 }

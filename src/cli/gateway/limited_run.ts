@@ -9,7 +9,7 @@ import { joinPermissions, KINDS, type Permissions, toDenoFlags } from "../permis
 import { platform } from "../platform.ts";
 import { deno } from "../runtime_globals.ts";
 import { sendSignal } from "../../core/kit/signals.ts";
-import type { ClientFile, ListedServer } from "./client_file.ts";
+import type { ClientFile, ListedServer } from "../config/client_file.ts";
 
 /** The exit code after SIGINT. */
 const SIGINT = 130;

@@ -3,10 +3,10 @@
  * VS Code.
  */
 import { z } from "zod";
-import type { EntryTexts } from "../config/other_servers.ts";
-import type { OtherServer } from "../config/schema.ts";
-import { readSource, type Source } from "../config/source.ts";
-import { expandVariables } from "../config/variables.ts";
+import type { EntryTexts } from "./other_servers.ts";
+import type { OtherServer } from "./schema.ts";
+import { readSource, type Source } from "./source.ts";
+import { expandVariables } from "./variables.ts";
 import { platform } from "../platform.ts";
 import { toMessage } from "../../ready/problem.ts";
 

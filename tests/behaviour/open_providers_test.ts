@@ -21,7 +21,7 @@ import { asTools } from "../../src/ready/as_tools.ts";
 import { transform } from "../../src/server/handlers/transform.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, behaviour, fence, fenced, textOf, until, withoutFences } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, fence, fenced, textOf, turn, until, withoutFences } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 

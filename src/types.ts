@@ -34,7 +34,6 @@ export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from ".
 export type { TextParams } from "./server/options.ts";
 export type {
   AnyHandler,
-  ForwardedQuestion,
   ForwardedRequest,
   ForwardOptions,
   ForwardRetry,

@@ -278,20 +278,20 @@ export interface ForwardedRequest {
   }) => void;
   /** Sends the other server's log messages to the client, at the level that the client requests. */
   readonly onNotification: (notification: { readonly method: string; readonly params: Meta }) => void;
-  /** Passes a form elicitation of a server with sessions on to the client. */
-  readonly onElicit: (request: Meta, context?: ForwardedQuestion) => Promise<Elicited<Meta>>;
+  /**
+   * Passes a form elicitation of a server with sessions on to the client. If `signal` of the context aborts, because the
+   * other server no longer waits for the answer, the question to the client ends too, here and in the members below.
+   */
+  readonly onElicit: (request: Meta, context?: Partial<Pick<ForwardedRequest, "signal">>) => Promise<Elicited<Meta>>;
   /** Passes a URL elicitation of a server with sessions on to the client. */
-  readonly onElicitUrl: (request: Meta, context?: ForwardedQuestion) => Promise<Elicited<Meta>>;
+  readonly onElicitUrl: (request: Meta, context?: Partial<Pick<ForwardedRequest, "signal">>) => Promise<Elicited<Meta>>;
   /** Passes a sampling request of a server with sessions on to the client. */
-  readonly onSample: (request: SamplingRequest, context?: ForwardedQuestion) => Promise<SamplingResult>;
+  readonly onSample: (
+    request: SamplingRequest,
+    context?: Partial<Pick<ForwardedRequest, "signal">>,
+  ) => Promise<SamplingResult>;
   /** Requests the client's roots for a server with sessions. */
-  readonly roots: (context?: ForwardedQuestion) => Promise<readonly Root[]>;
-}
-
-/** Details of a question of a server with sessions. */
-export interface ForwardedQuestion {
-  /** Aborts when the other server no longer waits for the answer. The question to the client then ends too. */
-  readonly signal?: AbortSignal;
+  readonly roots: (context?: Partial<Pick<ForwardedRequest, "signal">>) => Promise<readonly Root[]>;
 }
 
 /** Options of `ctx.forward`. */

@@ -17,15 +17,7 @@ import {
 import { toPrintableLine } from "../../core/kit/printable.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel, type Root } from "../../core/protocol/types.ts";
-import type {
-  ClientInfo,
-  Context,
-  Elicited,
-  ForwardedQuestion,
-  ForwardedRequest,
-  ForwardOptions,
-  ForwardRetry,
-} from "./context.ts";
+import type { ClientInfo, Context, Elicited, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
@@ -191,11 +183,15 @@ function toRequest({ call, ask }: Pick<Forwarding<unknown>, "call" | "ask">, key
   const forwarded = Object.entries(capabilities).filter(([name]) => FORWARDED.includes(name));
   let count = 0;
   // The questions of a session have no keys, so the number of the question is part of the key.
-  const put = async <T>(method: string, params: object, { signal }: ForwardedQuestion = {}): Promise<T> => {
+  const put = async <T>(
+    method: string,
+    params: object,
+    { signal }: Partial<Pick<ForwardedRequest, "signal">> = {},
+  ): Promise<T> => {
     const place = `forward ${JSON.stringify(key)} question ${++count}`;
     return await ask(prepare({ key: place, signal }, { method, params })) as T; // The other server checks the answer.
   };
-  const elicit = (request: Params, context?: ForwardedQuestion) =>
+  const elicit = (request: Params, context?: Partial<Pick<ForwardedRequest, "signal">>) =>
     put<Elicited<Params>>("elicitation/create", request, context);
   return {
     rounds: false,

@@ -83,8 +83,8 @@ const REMEMBER_MS = 1000;
  *   server is closing, status 503. The result is cached for one second.
  *
  * Both routes respond to GET and HEAD requests from any caller with `{}`. A request to `/ready` with credentials that
- * `auth` accepts gets {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, upstreams, stats }] }`. A request
- * with invalid credentials gets `{}`.
+ * `auth` accepts, or with `details: "all"` any request, gets {@linkcode HealthDetails}:
+ * `{ servers: [{ name, ready, services, store, upstreams, stats }] }`. A request with invalid credentials gets `{}`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -198,7 +198,7 @@ async function mayKnow(
   { info: { info }, isOpen }: { readonly info: RouteInfo; readonly isOpen: boolean },
 ): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
-  if (!isOpen && !options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
+  if (checkCaller(request, info, options, { isSimple: true })) return false;
   if (isOpen || !options.authenticator) return isOpen;
   try {
     const authenticator = await options.authenticator.load();

@@ -23,7 +23,10 @@ const CHANGING: readonly ChangingList[] = ["tools", "prompts", "resources"];
 export const LIST_MS = 10_000;
 /** Milliseconds for which the first list waits for the subscription to changes, so that no change is missed. */
 const WATCH_MS = 1000;
-/** Maximum number of open questions on one connection. The limits of `ParkedCalls` are lower. */
+/**
+ * Maximum number of open questions on a connection of one caller. A shared connection has no maximum of its own, because
+ * the limits of this server apply to each caller.
+ */
 const MAX_QUESTIONS = 256;
 const ACKNOWLEDGED = /\/acknowledged$/;
 
@@ -50,7 +53,7 @@ export class Connection {
   readonly hasSession: boolean;
   /** Whether the client can request tasks. A client of the author may lack the extension. */
   readonly hasTasks: boolean;
-  /** Hides what nobody has reviewed. */
+  /** Hides entries that are not in the lock file, or have changed. */
   readonly lock?: ServerLock;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;

@@ -114,7 +114,7 @@ export class KeptList implements Forgettable {
     return this.#ordered;
   }
 
-  /** Loads the list again, because it may have changed. Does nothing for the list of one caller that it has not requested. */
+  /** Loads the list again, because it may have changed. Does nothing for a list of one caller who has not requested it. */
   refresh(): void {
     this.#isChanged = true;
     this.#dropPassed();

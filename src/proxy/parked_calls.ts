@@ -41,7 +41,9 @@ export interface ParkedRequest {
 /** A call that waits, or has ended and keeps its result. */
 interface Parked {
   readonly call: ParkedCall;
-  readonly charge: Charge;
+  /** The place of the call, and the memory of each of its questions. */
+  // Bound: the questions that the connection answers for one request, 32.
+  readonly charges: Charge[];
 }
 
 /** The client that a call is charged to. */
@@ -141,7 +143,7 @@ export class ParkedCalls {
         settings.timeoutMs,
         () => call.end("the timeout has expired", "TimeoutError"),
       ),
-      park: () => this.#park(call, charged),
+      park: (question) => this.#park(call, charged, question),
       waitLater: (onTime) => server.clock.start(onTime, WAIT_MS, { background: true }),
       settle: (result) => this.#settle(call, charged, result),
     });
@@ -157,15 +159,17 @@ export class ParkedCalls {
     );
   }
 
-  /** Charges a call that begins to wait. Throws if there is no room. */
-  #park(call: ParkedCall, { account, core, bytes }: Charged): void {
-    if (this.#calls.has(call.id)) return;
+  /** Charges a call that begins to wait, and its question. Throws if there is no room. */
+  #park(call: ParkedCall, { account, core, bytes }: Charged, question: Params): void {
+    const parked = this.#calls.get(call.id);
     const { parked: total, parkedPerClient: share } = core.limits.proxy;
     const shareName = "proxy.parkedPerClient";
     const pot = account.pot({ name: "proxy.parked", of: this.#upstream.potName, total, share, shareName });
-    const charge = keep(core, account, [[pot, 1], [account.memory, bytes]]);
+    const memory = toBytes(question) + (parked ? 0 : bytes);
+    const charge = keep(core, account, [...parked ? [] : [[pot, 1] as const], [account.memory, memory]]);
     this.#ends = findForwardedEnds(core.state).add(this.#end);
-    if (charge) return void this.#calls.set(call.id, { call, charge });
+    if (charge && parked) return void parked.charges.push(charge);
+    if (charge) return void this.#calls.set(call.id, { call, charges: [charge] });
     throw McpError.internalError(
       `Cannot ask the user: too many calls wait for an answer (${shareName}, proxy.parked, memory); try again later`,
     );
@@ -180,17 +184,21 @@ export class ParkedCalls {
     const total = core.limits.proxy.bytes;
     const options = { of: this.#upstream.potName, total, share: total / 4, isCache: true };
     const pot = account.pot({ name: "proxy.bytes", ...options });
-    // A character takes two bytes in memory.
-    const bytes = given + 2 * JSON.stringify(result).length + RESULT_BYTES;
+    const bytes = given + toBytes(result) + RESULT_BYTES;
     const drop = () => this.#calls.delete(id);
     const charge = keep(core, account, [[account.memory, bytes], [pot, bytes]], { ttlMs: WAIT_MS, drop });
-    if (charge) this.#calls.set(id, { call, charge });
+    if (charge) this.#calls.set(id, { call, charges: [charge] });
   }
 
   #forget(id: string): void {
-    this.#calls.get(id)?.charge.end();
+    for (const charge of this.#calls.get(id)?.charges ?? []) charge.end();
     this.#calls.delete(id);
   }
+}
+
+/** Returns the bytes of memory for a value from another server. A character takes two bytes. */
+function toBytes(value: object): number {
+  return 2 * JSON.stringify(value).length;
 }
 
 interface Asked {
@@ -204,8 +212,8 @@ interface ParkedParts {
   readonly id: string;
   readonly begin: (options: Partial<ForwardedRequest>) => Promise<Result>;
   readonly timer: ActiveTimer;
-  /** Throws if the call must not wait. */
-  readonly park: () => void;
+  /** Throws if the call must not wait for an answer to a question. */
+  readonly park: (question: Params) => void;
   readonly waitLater: (onTime: () => void) => () => void;
   /** Called when the call has ended, with the result if there is one. */
   readonly settle: (result?: Result) => void;
@@ -325,7 +333,7 @@ class ParkedCall {
       this.#missing = error;
       throw error;
     }
-    this.#parts.park();
+    this.#parts.park(params);
     const { promise, resolve, reject } = Promise.withResolvers<Params>();
     this.#asked.set(`question_${++this.#count}`, { method, params, resolve, reject });
     // Questions that the other server asks together reach the caller together.

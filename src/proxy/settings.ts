@@ -58,8 +58,8 @@ export interface ProxyOptions extends Pick<ToolProviderOptions, "use" | "tags" |
   };
   /**
    * Prefixes of URIs that the other server serves without listing them, such as `result:` for links in results of tools.
-   * Other servers of yours that list such a URI take precedence. Defaults to none: only listed URIs and those of templates
-   * are served.
+   * Other providers that list such a URI take precedence. By default, the proxy serves only URIs that the other server
+   * lists, and URIs that match a template of the other server.
    */
   readonly uris?: readonly string[];
   /** Scopes that a caller must have for everything of the other server. Defaults to no scopes. */

@@ -95,8 +95,10 @@ export class Upstream implements UpstreamParts {
     this.#handles.add(server);
     if (!this.settings.prefix) this.#proxies.bare.add(this);
     if (part === "resources") this.#resources = server;
-    if (part === "tools") this.#started.resolve(server.store);
-    if (part === "tools") this.#tools.set(server[INTERNALS], server);
+    if (part === "tools") {
+      this.#started.resolve(server.store);
+      this.#tools.set(server[INTERNALS], server);
+    }
     findUpstreams(server).set(this, { name: this.settings.name, read: () => this.#state });
     return async () => {
       if (this.#handles.size > 1) return void this.#handles.delete(server);

@@ -1,6 +1,6 @@
 // Questions of a server with sessions behind a proxy: its handler runs once, although a caller without a session sends a
 // new request with each answer.
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Params, tool, ToolError } from "../../mod.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
@@ -207,6 +207,32 @@ behaviour(
   },
   parts,
 );
+
+behaviour("the questions of calls that wait count towards the memory of their client", async (connect) => {
+  const ask = tool({
+    name: "ask",
+    async run(_input, ctx) {
+      const question = ctx.elicit("name", { message: "x".repeat(15_000), schema: form });
+      return (await question.catch(() => ({ action: "without an answer" }))).action;
+    },
+  });
+  const upstream = createUpstream("legacy", { handlers: [ask] });
+  const limits = { memory: { bytesPerClient: 500_000 } };
+  const { client: ada, server, join } = await connect({ handlers: [proxyOf(upstream, "http")], limits }, {
+    ...client,
+    principal: { id: "ada" },
+  });
+  const types = new Set<string>();
+  for (let at = 0; at < 18; at++) {
+    types.add(await callRound(ada, "ask").then(({ resultType }) => resultType, () => "refused"));
+  }
+  // The other server gets no answer, or the client cannot even call.
+  assert(types.has("input_required") && types.size > 1, [...types].join());
+  const bob = await join({ ...client, principal: { id: "bob" } });
+  assertEquals((await callRound(bob, "ask")).resultType, "input_required");
+  await server.close();
+  await upstream.close();
+}, parts);
 
 Deno.test("the answer of a parked call reaches the instance on which it waits, through the store", async () => {
   const { book, events } = createBooking();

@@ -455,7 +455,7 @@ export interface FixedLimits {
     readonly connectionsPerClient: number;
     /**
      * Number of calls of a server with sessions that wait for a caller without a session, which answers with its next
-     * request. The parameters of these calls count towards `memory`.
+     * request. The parameters and questions of these calls count towards `memory`.
      *
      * Reason: the handler of the other server keeps running until the caller answers, or for ten minutes.
      *

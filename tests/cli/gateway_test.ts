@@ -129,7 +129,7 @@ testProcesses("Deno: a gateway starts only the programs, and reaches only the ho
     // The permissions of the process that serves.
     const { stdout } = await run(["ps", "-o", "args=", "--ppid", String(server.pid)], { cwd });
     const flags = stdout.split(" ").filter((word) => /^(-A$|--(allow|deny|no))/.test(word)).sort();
-    assertEquals(flags.filter((flag) => /-A|-(net|run)/.test(flag)), [
+    assertEquals(flags.filter((flag) => /^(-A$|--(allow|deny)-(net|run))/.test(flag)), [
       `--allow-net=${["127.0.0.1:0", new URL(near.url).host].sort()}`,
       `--allow-run=${toEntry(program).command}`,
     ]);

@@ -63,6 +63,18 @@ behaviour("the same tasks() can be passed and be brought", async (connect) => {
   }
 }, modern);
 
+behaviour("tasks() that was passed and removed is removed again with the handler that brings it", async (connect) => {
+  const jobs = tasks();
+  const { client, server } = await connect({ handlers: [jobs, tool({ name: "other", run: () => "done" })] }, declared);
+  server.handlers.remove(jobs);
+  const brings = bringing("a", jobs);
+  server.handlers.add(brings);
+  await reach(client, await start(client, {}, "a"), "completed");
+  server.handlers.remove(brings);
+  const work = tool({ name: "work", use: [task()], run: () => "done" });
+  assertThrows(() => server.handlers.add(work), TypeError, sentence("tasks()"));
+}, modern);
+
 behaviour("tasks() that is added later replaces the extension of a proxy, until it is removed", async (connect) => {
   const { client, server } = await connect({ handlers: [proxy(upstream("one"))] }, declared);
   const jobs = tasks();

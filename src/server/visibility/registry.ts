@@ -122,6 +122,7 @@ export class Registry {
     });
     if (!gone.length) return;
     this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
+    for (const handler of gone) this.#added.delete(handler);
     this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 

@@ -47,8 +47,9 @@ export class ServerLives implements LivesSet {
     }
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
-      this.#extensions.set(life.id, new LivingExtension(this.#engine, life));
-      if (this.#isStarted) this.#start(life);
+      const extension = new LivingExtension(this.#engine, life);
+      this.#extensions.set(life.id, extension);
+      if (this.#isStarted) this.#start(extension);
     }
   }
 
@@ -56,7 +57,7 @@ export class ServerLives implements LivesSet {
     this.#isKept ||= isKept;
     if (this.#isStarted) return;
     this.#isStarted = true;
-    for (const { life } of this.#extensions.values()) this.#start(life);
+    for (const extension of this.#extensions.values()) this.#start(extension);
   }
 
   async ready(): Promise<void> {
@@ -100,11 +101,12 @@ export class ServerLives implements LivesSet {
   }
 
   // Report a failed start here, because there may be no call that waits for the extension and fails with its error.
-  #start(life: Life): void {
+  #start(extension: LivingExtension): void {
     if (this.#isStopping) return;
+    const { life } = extension;
     this.until(life.id)?.catch((error) => {
-      // An extension that was removed meanwhile need not start.
-      if (this.#extensions.get(life.id)?.life === life) this.#engine.core.report(error, { subject: toName(life) });
+      // An extension that was removed meanwhile need not start, even if it was added again.
+      if (this.#extensions.get(life.id) === extension) this.#engine.core.report(error, { subject: toName(life) });
     });
   }
 }

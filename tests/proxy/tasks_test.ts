@@ -13,7 +13,7 @@ import {
 import { connect as connectClient } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import { guard, layer, quota } from "../../src/layers/layers.ts";
+import { guard, type Layer, layer, quota } from "../../src/layers/layers.ts";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -359,11 +359,15 @@ behaviour("layers that see the results of calls get the result instead of a task
   const redact = (value: unknown) => JSON.parse(JSON.stringify(value).replaceAll("secret", "***"));
   const upstream = closeAtEnd(createUpstream("modern", { handlers: work(() => "secret") }));
   const wrap = async (_ctx: Context, next: () => Promise<Params>): Promise<Params> => redact(await next());
+  const run = async (_run: unknown, next: () => unknown) => redact(await next());
   const cases: readonly (readonly [name: string, options: ProxyOptions, server?: object])[] = [
     ["an output guard", { use: [guard({ output: [redact] })] }],
     ["a guard of the server", {}, { use: [guard({ output: [redact] })] }],
     ["middleware", { use: [wrap] }],
     ["a layer with inside", { use: [layer(() => ({ name: "redact", inside: wrap }))] }],
+    ["a layer with run", { use: [layer(({ kind }) => ({ name: "redact", ...kind === "tool" && { run } }))] }],
+    ["a layer with result", { use: [layer(() => ({ name: "redact", result: redact }))] }],
+    ["a layer of the server with result", {}, { use: [layer(() => ({ name: "redact", result: redact }))] }],
     ["a layer with around", { use: [layer(() => ({ name: "redact", around: wrap }))] }],
     ["a change", { tools: { change: { work: { run: async (_input, _ctx, next) => redact(await next()) } } } }],
   ];
@@ -376,6 +380,29 @@ behaviour("layers that see the results of calls get the result instead of a task
   const { client, server } = await connect({ handlers: [grouped] }, declared);
   assertEquals(await finish(client, "g_work"), ["complete", "***"]);
   await server.close();
+}, http);
+
+behaviour("a limit for results, and a key, apply to a proxy whose tool can be a task", async (connect) => {
+  let runs = 0;
+  const upstream = closeAtEnd(createUpstream("modern", { handlers: work(() => `secret ${++runs}`.repeat(20)) }));
+  const limit = quota({ resultBytes: 64, onLarge: "refuse" });
+  const keys = layer(({ kind }) => ({ name: "keys", ...kind === "tool" && { key: () => "one" } }));
+  for (const isOfServer of [false, true]) {
+    const open = async (use: readonly Layer[]) => {
+      const handlers = [proxyOf(upstream, "http", isOfServer ? {} : { use })];
+      return await connect({ handlers, ...isOfServer && { use } }, { ...declared, principal: { id: "ada" } });
+    };
+    const limited = await open([limit]);
+    assertEquals(String(await finish(limited.client).catch(String)).includes("secret"), false);
+    await limited.server.close();
+    const keyed = await open([keys]);
+    const first = await finish(keyed.client);
+    assertEquals(first[0], "complete");
+    const before = runs;
+    assertEquals(await finish(keyed.client), first);
+    assertEquals(runs, before);
+    await keyed.server.close();
+  }
 }, http);
 
 behaviour("quotas, groups and middleware of the server do not prevent tasks", async (connect) => {

@@ -238,9 +238,7 @@ function applyToHandler(options: Options, applied: Layered): Options {
         ...[...registers.values()].map((register) => register(place)),
       ],
       guards,
-      seesResults: layers.some(({ layer, steps: { around, onOutput } }) =>
-        !!(layer[INTERNALS].extension?.around || around || onOutput)
-      ),
+      seesResults: layers.some(seesResult),
       keyed: toKeyed(layers, handler),
       apply: toApply(layers, {
         options,
@@ -252,6 +250,11 @@ function applyToHandler(options: Options, applied: Layered): Options {
       },
     },
   };
+}
+
+/** Whether a layer gets the final result of each call. Only the user's consent does not depend on the result. */
+function seesResult({ layer, steps: { around, key, run, rank, onOutput, result } }: Bound): boolean {
+  return !!(layer[INTERNALS].extension?.around || around || key || run && rank !== "ask" || onOutput || result);
 }
 
 function toCompletion({ handler, items }: Layered): HandlerLayers["completion"] {

@@ -31,5 +31,5 @@ export function forgetModern(fetch: (request: Request) => Response | Promise<Res
 /** Returns the command that runs a program in a terminal that is 60 columns wide, with `script` from util-linux. */
 export function inTerminal(words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
-  return ["script", "-qec", `stty -echo cols 60; ${line}`, "/dev/null"];
+  return ["script", "-qec", `stty -echo cols 60; exec ${line}`, "/dev/null"];
 }

@@ -102,9 +102,9 @@ export class ServerLock {
     if (kind) return await this.#filter(kind, params, next);
     if (method === "initialize" || method === "server/discover") return await this.#begin(method, next);
     const page = method === "resources/read" ? this.#pages.get(params.uri) : undefined;
-    const subject = page === undefined ? findSubject(request) : undefined;
+    const subject = findSubject(request);
     const ask: Ask = (method, page) => next({ ...request, method, params: { ...page, _meta: params._meta } });
-    if (subject) await this.#check(subject, ask);
+    if (subject) await this.#check(subject, ask, { isKnown: page !== undefined });
     const result = await next();
     if (page === undefined || page === await toDigest(result.contents)) return result;
     await this.#report(`page ${params.uri}`, result.contents);
@@ -179,8 +179,11 @@ export class ServerLock {
     return all;
   }
 
-  /** Throws unless the subject is in a list, and is the same as the locked one. */
-  async #check([key, ...kinds]: Subject, ask: Ask): Promise<void> {
+  /**
+   * Throws unless the subject is in a list, and is the same as the locked one. A page that `isKnown` need not be listed,
+   * because its contents are compared.
+   */
+  async #check([key, ...kinds]: Subject, ask: Ask, { isKnown }: { readonly isKnown: boolean }): Promise<void> {
     let state: boolean | undefined;
     for (const isForced of [false, true]) {
       state = undefined;
@@ -190,7 +193,7 @@ export class ServerLock {
           isLocked && typeof key === "string" && matchesTemplate(String(template), key);
         state ??= states.get(key) ?? (kind === "resourceTemplates" && [...states].some(matches) || undefined);
       }
-      if (state) return;
+      if (state ?? isKnown) return;
     }
     if (state === false) throw toRefusal(key);
     throw new McpError(INVALID_PARAMS, `Cannot use ${toShown(key)}: the server does not list it; list again`);

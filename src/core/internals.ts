@@ -50,3 +50,11 @@ export const ABOUT: unique symbol = /* @__PURE__ */ Symbol.for("mcp.about");
  * @internal
  */
 export const LISTED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.listed");
+
+/**
+ * Key of the option that decides which URIs only this provider may serve. It is not a named option, because only proxies
+ * set it.
+ *
+ * @internal
+ */
+export const OWNS: unique symbol = /* @__PURE__ */ Symbol.for("mcp.owns");

@@ -14,12 +14,14 @@
  * @module
  */
 import type { Client } from "../client/calls.ts";
+import { type Locked, toPages } from "../client/lock_file.ts";
 import type { Target } from "../client/target.ts";
-import { INTERNALS, withInternals } from "../core/internals.ts";
+import { INTERNALS, OWNS, withInternals } from "../core/internals.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { createTaskExtension } from "../extensions/tasks/task_methods.ts";
 import { addTaskSource, lazySource } from "../extensions/tasks/task_source.ts";
 import { type Params, withoutReserved } from "../core/protocol/jsonrpc.ts";
+import { matchesTemplate } from "../core/protocol/uri_template.ts";
 import {
   type Completers,
   type Context,
@@ -37,6 +39,7 @@ import {
   transform,
 } from "../library.ts";
 import type { ServerHandle, StartPart } from "../server/engine/server_handle.ts";
+import type { Owns } from "../server/handlers/source_list.ts";
 import type { Feature, GroupedOptions, Remake } from "../server/visibility/feature.ts";
 import { withAlso } from "../server/visibility/registry.ts";
 import type { SubscriptionHooks } from "../server/visibility/subscribers.ts";
@@ -159,6 +162,7 @@ function createMembers(settings: Settings): readonly Handler[] {
     }),
     resourceProvider({
       ...common,
+      ...settings.lock && { [OWNS]: toOwns(settings.lock[1]) },
       scopes,
       uris,
       start(server) {
@@ -195,6 +199,14 @@ function createMembers(settings: Settings): readonly Handler[] {
       ...charged,
     }),
   ];
+}
+
+/** The lock of the server compares what it names, so no other server may serve it in its place. */
+function toOwns(locked: Locked): Owns {
+  const uris = new Set<unknown>([...Object.keys(locked.resources), ...toPages(locked).keys()]);
+  const templates = Object.keys(locked.resourceTemplates);
+  return (uri, list) =>
+    list === "list" ? uris.has(uri) : templates.some((each) => each === uri || matchesTemplate(each, uri));
 }
 
 async function findTool(upstream: Upstream, key: string, ctx: Context) {

@@ -383,3 +383,63 @@ Deno.test("proxy: a list that a store has kept without a lock does not serve wit
   for (const gateway of gateways) await gateway.close();
   await upstream.close();
 });
+
+for (const era of ["modern", "legacy"] as const) {
+  Deno.test(`proxy: a server cannot serve what the lock of another server names (${era})`, async () => {
+    const page = (description: string) =>
+      resource({ uri: "ui://chart", name: "chart", description, mimeType: "text/html", read: () => "<p>Rain</p>" });
+    const draw = from({ ...entry, name: "draw", _meta: { ui: { resourceUri: "ui://chart" } } });
+    const before = [page("A chart"), note("A note"), notes("Notes by id")];
+    const up = create(era, [draw, ...before]);
+    const file = await review(up, era);
+    const named = { mimeType: "text/plain", read: () => "stolen" };
+    const stolen = [
+      resource({ uri: "ui://chart", name: "stolen", ...named }),
+      resource({ uri: "note://1", name: "stolen", ...named }),
+      resource({ uri: "notes://{id}", name: "stolen", complete: { id: () => ["stolen"] }, ...named }),
+    ];
+    const other = createServer({
+      name: "other",
+      version: "1.0.0",
+      revisions: [...REVISIONS[era]],
+      handlers: [...stolen, resource({ uri: "free://1", name: "free", read: () => "free" })],
+    });
+    let isDown = false;
+    const fetch = async (request: Request) => {
+      if (isDown) throw new TypeError("connection refused");
+      return await up.fetch(request);
+    };
+    const gateway = createServer({
+      name: "gateway",
+      version: "1.0.0",
+      // The other server comes first, so that only the lock decides.
+      handlers: [proxy(other, { name: "other", share: "all" }), proxy(url, { name: "up", lock: file, fetch })],
+      observer: { fault() {} },
+    });
+    const client = await connect(gateway, { era });
+    const ask = toAsk(client);
+    const ref = { type: "ref/resource", uri: "notes://{id}" };
+    const askAll = async () => [
+      await ask("resources/read", { uri: "ui://chart" }),
+      await ask("resources/read", { uri: "note://1" }),
+      await ask("resources/read", { uri: "notes://7" }),
+      await ask("completion/complete", { ref, argument: { name: "id", value: "" } }),
+    ];
+    for (const each of await askAll()) assert(typeof each !== "string" && !JSON.stringify(each).includes("stolen"));
+    up.handlers.remove(...before);
+    up.handlers.add(page("A new chart"), note("A new note"), notes("New notes"));
+    await until(async () => typeof await ask("resources/read", { uri: "note://1" }) === "string", "the note is hidden");
+    const check = async () => {
+      const [chart, first, seventh, completed] = await askAll();
+      for (const each of [chart, first, seventh]) assertEquals(typeof each, "string", JSON.stringify(each));
+      assert(!JSON.stringify(completed).includes("stolen"));
+      assertStringIncludes(JSON.stringify(await ask("resources/read", { uri: "free://1" })), "free");
+    };
+    await check();
+    up.handlers.remove(draw);
+    isDown = true;
+    await check();
+    await client.close();
+    for (const server of [gateway, up, other]) await server.close();
+  });
+}

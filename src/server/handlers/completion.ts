@@ -21,7 +21,7 @@ import {
 import { INTERNALS } from "../../core/internals.ts";
 import type { NoServices } from "../call/service.ts";
 import { attempt } from "./attempt.ts";
-import type { Listing } from "./source_list.ts";
+import type { Listing, Owns } from "./source_list.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
@@ -80,6 +80,7 @@ export interface CompletedTemplates {
   /** Distinguishes the provider from other providers of its scheme. */
   readonly id?: string;
   readonly templates: Listing;
+  readonly owns?: Owns;
   readonly listMs?: number;
   readonly suggest?: (
     asked: {

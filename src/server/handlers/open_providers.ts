@@ -12,7 +12,7 @@ import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { attempt } from "./attempt.ts";
 import { MAX_NAME } from "./listed_entry.ts";
 import { Outages } from "./outages.ts";
-import type { Listing } from "./source_list.ts";
+import type { Listing, Owns } from "./source_list.ts";
 
 export interface Asked {
   /** A URI, or the text of a template. */
@@ -32,6 +32,7 @@ interface Searched {
   readonly listMs?: number;
   readonly list?: Listing;
   readonly templates?: Listing;
+  readonly owns?: Owns;
 }
 
 interface Owner extends Searched {
@@ -40,13 +41,15 @@ interface Owner extends Searched {
 }
 
 /**
- * Returns the provider that lists a URI for the caller, else the provider with a matching template, else all providers
- * with a matching prefix. A provider whose list fails is skipped, after its first failure has been reported. Its error is
- * thrown if no other provider lists the URI or has a matching prefix. Reads no list if only one provider can serve the
- * URI.
+ * Returns the provider that owns a URI, else the provider that lists the URI for the caller, else the provider with a
+ * matching template, else all providers with a matching prefix. A provider whose list fails is skipped, after its first
+ * failure has been reported. Its error is thrown if no other provider lists the URI or has a matching prefix. Reads no
+ * list if only one provider can serve the URI.
  */
 export async function findOwners<P extends Owner>(open: readonly P[], asked: Asked): Promise<readonly P[]> {
   const { uri } = asked;
+  const exact = open.find(({ owns }) => owns?.(uri, "list"));
+  if (exact) return await findAllowed([exact], asked);
   const possible = open.filter(({ list, templates, match }) => list || templates || match(uri) !== undefined);
   const providers = await findAllowed(possible, asked);
   const near = providers.filter(({ match }) => match(uri) !== undefined);
@@ -55,6 +58,8 @@ export async function findOwners<P extends Owner>(open: readonly P[], asked: Ask
   const listed = await search.find(providers, "list", (entry) => entry.uri === uri);
   // A template must not get a URI that belongs to a provider whose list has failed.
   if (!listed && !near.length) await search.end();
+  const ofTemplate = listed ? undefined : open.find(({ owns }) => owns?.(uri, "templates"));
+  if (ofTemplate) return await findAllowed([ofTemplate], asked);
   const owner = listed ?? await search.find(providers, "templates", (entry) => {
     return readTemplate(entry).template?.match(uri) !== undefined;
   });
@@ -69,7 +74,8 @@ export async function findTemplate<P extends Searched>(
   asked: Asked,
 ): Promise<{ readonly provider: P; readonly template: UriTemplate } | undefined> {
   const { uri } = asked;
-  const providers = await findAllowed(all, asked, false);
+  const owner = all.find(({ owns }) => owns?.(uri, "templates"));
+  const providers = await findAllowed(owner ? [owner] : all, asked, false);
   const search = new Search(asked);
   const found = await search.find(providers, "templates", (entry) => readTemplate(entry).text === uri) ??
     await search.find(providers, "templates", (entry) => readTemplate(entry).template?.match(uri) !== undefined);

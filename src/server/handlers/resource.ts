@@ -32,9 +32,10 @@ import { bindAllow, type Handler, type ListedParts, type Remake, showToLayers } 
 import type { Filter } from "../visibility/guards.ts";
 import { wireOnce } from "../visibility/pagination.ts";
 import { withoutUnsafeIcons } from "../engine/icons.ts";
-import { LISTED, withInternals } from "../../core/internals.ts";
+import { LISTED, OWNS, withInternals } from "../../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
+import type { Owns } from "./source_list.ts";
 import type { ListedResource, ListedTemplate } from "../../core/protocol/listed.ts";
 import { toAbsent } from "./absent.ts";
 import {
@@ -560,7 +561,7 @@ function toResource<Input, S>(
   { remake, life, uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags, complete, suggest, mapError } = options;
-  const { key, id, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris } = definition;
+  const { key, id, kind, match, allow, scopes, layers, variables: names, templates, listMs, uris, owns } = definition;
   const toCommon = () => {
     // Read only for completions, because the getter collects the steps of the layers.
     const apply = layers?.completion;
@@ -575,7 +576,7 @@ function toResource<Input, S>(
         ...toCommon(),
         name: id ?? key,
         names,
-        ofTemplates: { key, id, templates, listMs, suggest },
+        ofTemplates: { key, id, templates, listMs, suggest, owns },
       }),
     ]
     : [];
@@ -591,6 +592,7 @@ function toResource<Input, S>(
 interface Form<Input>
   extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly [LISTED]?: ListedParts;
+  readonly [OWNS]?: Owns;
   readonly uri?: string;
   readonly scheme?: string;
   readonly variables?: Schema;
@@ -685,6 +687,7 @@ function define<Input>(options: Form<Input>, kind: Definition["kind"]): Defined 
     list: list && toListing(list, { ...listing, member: "resources" }),
     templates: templates && toListing(templates, { ...listing, member: "templates" }),
     uris: form.uris,
+    owns: form[OWNS],
     listMs: readListMs(form.listMs, `make resource ${quote(key)}`),
     convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),

@@ -26,7 +26,7 @@ import { attempt } from "./attempt.ts";
 import { type Callable, runChecked } from "./callable.ts";
 import { lazyOpenProviders } from "./completion.ts";
 import type { ToolPage } from "./provider.ts";
-import { type Listing, listSources, type Source } from "./source_list.ts";
+import { type Listing, listSources, type Owns, type Source } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
@@ -60,6 +60,7 @@ export interface Definition extends Callable {
   readonly templates?: Listing;
   /** Prefixes of the URIs of a provider without a scheme. */
   readonly uris?: readonly string[];
+  readonly owns?: Owns;
   /** Milliseconds after which a list of several sources leaves out this source. */
   readonly listMs?: number;
 }
@@ -232,7 +233,9 @@ function toSources(all: readonly Definition[], { list: name, isTaken }: SourceOp
       const items = await listing.check(call, page.items);
       if (kind !== "open") return { ...page, items };
       const listed = new Set(before.map((entry) => Object(entry)[member]));
-      const isNew = (entry: object) => !isTaken({ ...entry }) && !listed.has(Object(entry)[member]);
+      const isForeign = (uri: string) => (all.find(({ owns }) => owns?.(uri, name))?.key ?? key) !== key;
+      const isNew = (entry: object) =>
+        !isTaken({ ...entry }) && !listed.has(Object(entry)[member]) && !isForeign(Object(entry)[member]);
       return { ...page, items: items.filter(isNew) };
     };
     return { key: id, subject: key, allow, mapError, listMs, list };

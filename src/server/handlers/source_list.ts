@@ -46,6 +46,12 @@ export interface Source {
   list(call: Call, range: SourceRange): Promise<SourcePage>;
 }
 
+/**
+ * Whether a provider without a scheme owns a URI: no other provider serves it, even while this provider does not. With
+ * `templates`, whether the provider owns a template with this text, or one that matches the URI.
+ */
+export type Owns = (uri: string, list: "list" | "templates") => boolean;
+
 /** The resources or templates that a function of the author lists for a caller. */
 export interface Listing {
   /** Returns a page of about `size` entries, which are not checked. */

@@ -125,7 +125,8 @@ function openRoutes(
   const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
   return new LazyModule(async () => {
     const { Routes } = await import("./routes.ts");
-    return new Routes(list, { engine, server: server(), paths, access, fetch });
+    const { proxies } = access[0];
+    return new Routes(list, { engine, server: server(), paths, access, proxies, fetch });
   });
 }
 

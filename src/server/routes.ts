@@ -5,13 +5,15 @@ import { deadline } from "../core/kit/deadline.ts";
 import { isLight } from "../core/light_request.ts";
 import { quote, withLimits } from "../core/protocol/errors.ts";
 import type { Engine } from "./engine/era.ts";
+import type { RoutePeer } from "./engine/route_peer.ts";
 import type { ServerHandle, StartPart } from "./engine/server_handle.ts";
 import { ServerPart } from "./engine/server_part.ts";
-import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "./transports/http/access.ts";
+import { type AccessOptions, type ConnectionInfo, toCheckedUrl } from "./transports/http/access.ts";
 import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "./transports/http/body_refusals.ts";
 import { copyRequest, type Visit } from "./transports/http/request_copy.ts";
 import { isCancelError } from "./call/cancel_error.ts";
 import { CLOSING, type Refusal, refuseInText } from "./transports/http/refusals.ts";
+import { findForeign, isPageOption, RouteRates, toPage } from "./transports/http/route_facts.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import type { ServerStats } from "./stats.ts";
 
@@ -28,6 +30,13 @@ export interface Route {
    * or more if the chunks have on average at least 64 bytes. Defaults to `false`.
    */
   readonly public?: boolean;
+  /**
+   * Whether the endpoint is a page for people: `true`, or the public origin of the page, such as
+   * `https://notes.example.com`. Responses get the headers of a page that nobody can put into a frame, unless they have
+   * these headers. With an origin, only this origin can send requests with an Origin header, also if `public` is set.
+   * Defaults to `false`.
+   */
+  readonly page?: boolean | string;
   /**
    * Starts the route with its server: with the first HTTP request, or by `server.ready()`. Can return a function that is
    * called when the server closes. Requests to the route wait for the start, for at most `limits.calls.timeoutMs`, and
@@ -50,7 +59,7 @@ export interface Route {
 }
 
 /** Facts that a {@linkcode Route} receives with a request. */
-export interface RouteInfo {
+export interface RouteInfo extends RoutePeer {
   /** The server that has the route, or the object that `mount` returned. */
   readonly server: {
     /** Creates all server-wide services. Rejects if a service fails. */
@@ -69,6 +78,7 @@ export interface RoutedParts {
   readonly engine: Engine;
   /** The hosts and origins of each server. A request to a route must be allowed by one of them. */
   readonly access: readonly AccessOptions[];
+  readonly proxies: readonly string[];
   readonly server: RouteInfo["server"];
   /** Paths of the MCP endpoints, which routes cannot use. */
   readonly paths: readonly string[];
@@ -80,6 +90,7 @@ export interface RoutedParts {
 export class Routes {
   readonly #routes: ReadonlyMap<string, Routed>;
   readonly #parts: RoutedParts;
+  readonly #rates: RouteRates;
   #isStarted = false;
 
   /**
@@ -99,6 +110,7 @@ export class Routes {
     if (twice) throw new TypeError(`Cannot add the route ${twice}: the path is already used; choose another path`);
     this.#routes = new Map(routes.map((route) => [route.path, { route, part: toPart(route, parts.engine) }]));
     this.#parts = parts;
+    this.#rates = new RouteRates(parts.engine.core, parts.proxies);
   }
 
   /** Rejects if a route cannot be started. */
@@ -132,8 +144,9 @@ export class Routes {
     this.#startAll();
     if (!routed) return await fetch(request, info);
     const { route, part } = routed;
+    const { page = false } = route;
     const isPublic = route.public === true;
-    const refused = isPublic ? undefined : this.#check(request, info);
+    const refused = this.#check(request, info, { page, isPublic });
     if (refused) return refuseInText(core, refused, SOURCE);
     const upload = request.body && new Upload(request.body, isPublic ? undefined : core.limits.request.bodyBytes);
     const visit = toRouted({ request, info }, upload, isPublic);
@@ -142,8 +155,10 @@ export class Routes {
       const starting = part?.start();
       const late = starting && await this.#findLate(starting, route);
       if (late) return refuseInText(core, late, SOURCE);
-      const response: unknown = await route.fetch(visit.request, { server, info: visit.info }, part?.handle);
-      if (response instanceof Response) {
+      const peer = this.#rates.toPeer(request, info);
+      const given: unknown = await route.fetch(visit.request, { server, info: visit.info, ...peer }, part?.handle);
+      if (given instanceof Response) {
+        const response = page ? toPage(given) : given;
         if (upload) upload.response = response;
         return response;
       }
@@ -174,11 +189,15 @@ export class Routes {
     }
   }
 
-  #check(request: Request, info: ConnectionInfo | undefined): Refusal | undefined {
+  #check(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    { page, isPublic }: { readonly page: boolean | string; readonly isPublic: boolean },
+  ): Refusal | undefined {
     const { access, engine: { core } } = this.#parts;
-    const refusals = access.map((options) => checkCaller(request, info, options, { isSimple: true }));
-    const [refused] = refusals.includes(undefined) ? [] : refusals;
-    if (refused) return refused;
+    const isOrigin = typeof page === "string";
+    const refused = isPublic && !isOrigin ? undefined : findForeign(request, info, { page: page || true, access });
+    if (refused || isPublic) return refused;
     return isWithin(request.headers.get("content-length"), core.limits.request.bodyBytes) ? undefined : TOO_LARGE;
   }
 }
@@ -301,7 +320,8 @@ function isAbort(error: unknown, request: Request): boolean {
 }
 
 function isRoute(route: unknown): boolean {
-  const { path, fetch, start, public: isPublic } = Object(route);
+  const { path, fetch, start, public: isPublic, page } = Object(route);
+  if (!isPageOption(page)) return false;
   if (start !== undefined && typeof start !== "function") return false;
   if (isPublic !== undefined && typeof isPublic !== "boolean") return false;
   return typeof fetch === "function" && typeof path === "string" && URL.parse(path, "http://x")?.pathname === path &&

@@ -200,7 +200,10 @@ function growServer<P extends Schema>(
   const { routes } = options;
   const plain = withServices(host, serve);
   const front = site.front = routes && !branch
-    ? lazyRoutes(routes, () => ({ engine, server, paths: [path], access: [endpoint.options], fetch: plain }))
+    ? lazyRoutes(routes, () => {
+      const { options: access } = endpoint;
+      return { engine, server, paths: [path], access: [access], proxies: access.proxies, fetch: plain };
+    })
     : undefined;
   const refuse = (): never => {
     throw new TypeError(
@@ -347,18 +350,17 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { core } = engine;
   const { auth } = core;
   // For concrete paths, the router authenticates the caller before it selects the server.
+  const access = { hosts: readHosts(options.hosts), origins: readOrigins(options.origins), allows };
   const authenticator = branch || !auth ? undefined : new LazyModule<HttpAuthenticator>(async () => {
     const { HttpAuthenticator } = await import("./transports/http/http_authenticator.ts");
-    return new HttpAuthenticator(auth, { engine, path, proxies });
+    return new HttpAuthenticator(auth, { engine, path, proxies, access });
   });
   if (authenticator) core.startAuth = async () => await (await authenticator.load()).ready();
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     bodies: branch?.bodies,
-    hosts: readHosts(options.hosts),
-    origins: readOrigins(options.origins),
+    ...access,
     proxies,
-    allows,
     corsHeaders: options.cors && !branch
       ? [...readCorsHeaders(options.cors), ...auth?.credentials?.headers ?? []]
       : undefined,

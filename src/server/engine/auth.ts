@@ -11,6 +11,7 @@ import type { Principal, ReadPathParams } from "../call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
+import type { RoutePeer } from "./route_peer.ts";
 import type { ServerHandle, StartPart } from "./server_handle.ts";
 
 /**
@@ -202,12 +203,19 @@ export interface AuthRoute {
    */
   readonly path: string;
   /**
-   * Responds to requests with any HTTP method, including `OPTIONS`. Web pages from any origin can call the endpoint.
-   * `server` is the handle that the authentication's `start` received, or `undefined` without `start`.
+   * Whether the endpoint is a page for people, such as a consent page: `true`, or the public origin of the page, such as
+   * `https://notes.example.com`. Only this origin can then send requests with an Origin header; with `true`, the Host and
+   * Origin headers are checked as for a WebSocket. Responses get the headers of a page that nobody can put into a frame,
+   * unless they have these headers. Defaults to `false`: web pages of any origin can call the endpoint.
+   */
+  readonly page?: boolean | string;
+  /**
+   * Responds to requests with any HTTP method, including `OPTIONS`. `server` is the handle that the authentication's
+   * `start` received, or `undefined` without `start`.
    */
   readonly fetch: (
     request: Request,
-    info: PathInfo,
+    info: PathInfo & RoutePeer,
     server: ServerHandle | undefined,
   ) => Response | Promise<Response>;
 }

@@ -81,13 +81,13 @@ class ServerObserving implements Observing {
 
   #isLimit(name: string): boolean {
     const [group, key] = name.split(".");
-    if (group === "handler") return true;
+    if (group === "handler" || group === "route") return true;
     return Object.entries(this.#core.limits).some(([name, values]) => name === group && key in values);
   }
 }
 
 /** Matches the names of limits that the server reports before it creates the error. */
-const REPORTED = /^handler\.(?!timeoutMs$)/;
+const REPORTED = /^(?:handler\.(?!timeoutMs$)|route\.)/;
 
 /** Returns the fields of an event that the source of its message determines. */
 function toSource({ transport, principal }: Origin): EventSource {

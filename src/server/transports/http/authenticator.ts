@@ -4,6 +4,7 @@
 import type { ReadPathParams } from "../../call/context.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { TransportName } from "../../call/observer.ts";
+import type { AccessOptions } from "./access.ts";
 import type { Place } from "./caller.ts";
 import type { PathValues } from "./path_template.ts";
 
@@ -21,4 +22,6 @@ export interface AuthenticatorParts {
   readonly engine: Engine;
   readonly path: string;
   readonly proxies: readonly string[];
+  /** The hosts and origins of the server, for pages. */
+  readonly access: AccessOptions;
 }

@@ -77,7 +77,7 @@ export class Callers {
     if (!this.#isUsual(request, way)) {
       const refusal = checkCaller(request, info, this.#options, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
-      const response = (refusal || refusesPath) && way.transport === "http" && authenticator?.loaded?.respond(request);
+      const response = (refusal || refusesPath) && way.transport === "http" && authenticator?.loaded?.respond(request, info);
       if (response) return response;
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
@@ -130,7 +130,7 @@ export class Callers {
     const refusal = (isUsual ? undefined : checkCaller(request, info, this.#options, way)) ?? this.#findUnavailable();
     if (refusal) return this.#respondAt(request, info, way, refusal);
     // A route with a fixed path takes precedence over a route with parameters.
-    const fixed = way.open && this.#options.authenticator?.loaded?.respond(request);
+    const fixed = way.open && this.#options.authenticator?.loaded?.respond(request, info);
     if (fixed) return fixed;
     const enter = (place: P | undefined) => {
       if (!place) return this.#respondAt(request, info, way);
@@ -149,7 +149,7 @@ export class Callers {
     refusal?: Refusal,
   ): Promise<Response> {
     const authenticator = this.#options.authenticator?.loaded;
-    const response = way.open && await authenticator?.respondAt(request, way.open(request, info));
+    const response = way.open && await authenticator?.respondAt(request, info, way.open(request, info));
     return response ?? (refusal ? refuse(this.#core, refusal, way) : way.refusePath());
   }
 

@@ -35,13 +35,14 @@ import { ServerPart } from "../../engine/server_part.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { readPrincipal } from "../../call/principal.ts";
-import { type ConnectionInfo, readPeer } from "./access.ts";
+import { type AccessOptions, type ConnectionInfo, readPeer } from "./access.ts";
 import type { AuthenticatorParts, EnterOptions, OpenPathParams } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, toDelayPot, TOO_SLOW } from "./authentication_limits.ts";
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
-import { refuse, toFault, toMessage } from "./refusals.ts";
+import { refuse, refuseInText, toFault, toMessage } from "./refusals.ts";
+import { findForeign, isPageOption, RouteRates, toPage } from "./route_facts.ts";
 import { toRequestPath } from "./address.ts";
 
 export class HttpAuthenticator {
@@ -55,12 +56,14 @@ export class HttpAuthenticator {
   readonly #parts: EntryParts;
   /** Counts requests that wait for a check that another request has started, together with `#delayed`. */
   readonly #sharing: AuthenticationLimits;
+  readonly #access: readonly AccessOptions[];
+  readonly #rates: RouteRates;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Throws a `TypeError` if a member of `auth` is invalid. */
-  constructor(auth: Authentication, { engine, path, proxies }: AuthenticatorParts) {
+  constructor(auth: Authentication, { engine, path, proxies, access }: AuthenticatorParts) {
     const { core, accounts } = engine;
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
@@ -79,6 +82,8 @@ export class HttpAuthenticator {
     this.#refused = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.refused"));
     const delayed = new AuthenticationLimits(core, accounts, toDelayPot(core));
     this.#parts = { core, proxies, limits: this.#limits, delayed };
+    this.#access = [access];
+    this.#rates = new RouteRates(core, proxies);
     this.#sharing = new AuthenticationLimits(core, accounts, { ...toDelayPot(core), timeoutMs: undefined });
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
@@ -90,32 +95,44 @@ export class HttpAuthenticator {
    * Returns the response of an authentication route without path parameters. Returns `undefined` if the request is not
    * for such a route. The host in the request's URL is not checked before this call.
    */
-  respond(request: Request): Promise<Response> | undefined {
+  respond(request: Request, connection: ConnectionInfo | undefined): Promise<Response> | undefined {
     const route = this.#routes.get(toRequestPath(request.url));
-    return route && this.#serve(route, request, NO_PATH_PARAMS);
+    return route && this.#serve(route, { request, info: connection }, NO_PATH_PARAMS);
   }
 
   /** Like `respond`, but also for routes with path parameters, which `open` reads. */
-  async respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined> {
-    const fixed = this.respond(request);
+  async respondAt(
+    request: Request,
+    connection: ConnectionInfo | undefined,
+    open: OpenPathParams,
+  ): Promise<Response | undefined> {
+    const fixed = this.respond(request, connection);
     if (fixed) return await fixed;
     const path = toRequestPath(request.url);
     if (path.length > MAX_PATH) return;
     for (const { route, template } of this.#templates) {
       const values = template.match(path);
       const read = values && await open(values);
-      if (read) return await this.#serve(route, request, { pathParams: read });
+      if (read) return await this.#serve(route, { request, info: connection }, { pathParams: read });
     }
   }
 
-  async #serve(route: AuthRoute, request: Request, info: PathInfo): Promise<Response> {
+  async #serve(
+    route: AuthRoute,
+    { request, info: connection }: Visit<ConnectionInfo | undefined>,
+    place: PathInfo,
+  ): Promise<Response> {
     try {
+      const { page = false } = route;
+      const foreign = page ? findForeign(request, connection, { page, access: this.#access }) : undefined;
+      if (foreign) return refuseInText(this.#core, foreign, { transport: "http" });
       const starting = this.#part.start();
-      const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
+      const refused = starting && await this.#untilStarted(starting, request, connection, { transport: "http" });
       if (refused) return refused;
+      const info = { ...place, ...this.#rates.toPeer(request, connection) };
       const ordinary = toOrdinary({ request, info });
       const response: unknown = await route.fetch(ordinary.request, info, this.#part.handle);
-      if (response instanceof Response) return response;
+      if (response instanceof Response) return page ? toPage(response) : response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
       );
@@ -442,8 +459,9 @@ function findProblem({ challenge, credentials = {} }: Authentication): string | 
 function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): string | undefined {
   if (!Array.isArray(routes)) return "routes must be a list; write it in brackets";
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
-  for (const [at, { path, fetch }] of routes.entries()) {
+  for (const [at, { path, fetch, page }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
+    if (!isPageOption(page)) return `page of route ${quote(path)} is not true or an origin; write "https://example.com"`;
     // Throw for a path that a URL parser changes, because the path would never match a request.
     const { pathname } = new URL(path, "http://x");
     if (pathname !== path) return `route ${quote(path)} is not a normalized path; write ${quote(pathname)}`;

@@ -66,7 +66,6 @@ export { type Mount, mount, type MountOptions } from "./server/mount.ts";
 export type { Server } from "./server/server.ts";
 export type { ServerStats } from "./server/stats.ts";
 export type { Route, RouteInfo, RouteList } from "./server/routes.ts";
-export type { RoutePeer } from "./server/engine/route_peer.ts";
 export type { PathServerOptions, ServerOptions } from "./server/options.ts";
 export type { Clock } from "./core/timers.ts";
 export type {

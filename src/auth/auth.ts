@@ -34,5 +34,6 @@ export type {
   Credentials,
   PathInfo,
 } from "../server/engine/auth.ts";
+export type { RoutePeer } from "../server/engine/route_peer.ts";
 export { authScheme } from "./scheme_list.ts";
 export { allScopes, hasScopes } from "../server/call/scopes.ts";

@@ -7,7 +7,8 @@ import type { Observation } from "./observation.ts";
 import { toFile, toProgram } from "./probe/commands.ts";
 import { type Ended, runProgram, toEnvironment } from "./programs.ts";
 import { script } from "./script.ts";
-import { type Connection, openServer, type TeedServer } from "./teed_server.ts";
+import { toGatewayScript } from "./gateway_script.ts";
+import { type Connection, openServer, type TeedServer, toName } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
 import { toFacts } from "./wire.ts";
 
@@ -29,9 +30,9 @@ export async function converse(
   connection: Connection,
   { tools, attempt }: Attempt,
 ): Promise<Observation> {
-  const folder = `${tools.work}/${agent.name}-${connection.probe}-${connection.transport}-${attempt}`;
+  const folder = `${tools.work}/${agent.name}-${toName(connection)}-${attempt}`;
   const place = await createPlace(agent, { tools, folder });
-  await using model = await startModel(script);
+  await using model = await startModel(connection.gateway ? toGatewayScript(connection.gateway) : script);
   await using server = await openServer(connection, { tools, folder });
   const env = await configure(agent, { connection, server, tools, place: { ...place, model: model.url } });
   const words = agent.toCommand({ ...place, model: model.url }, PROMPT);

@@ -8,7 +8,7 @@ import { type OfferedTool, type Seen, toSeen } from "./model/turn.ts";
 import type { Observation } from "./observation.ts";
 import { type Ended, runProgram, toEnvironment } from "./programs.ts";
 import { script } from "./script.ts";
-import { type Connection, openServer, toStdioCommand } from "./teed_server.ts";
+import { type Connection, openServer, toName, toStdioCommand } from "./teed_server.ts";
 import { toFacts, type WireFacts } from "./wire.ts";
 
 const SECONDS = 120;
@@ -22,7 +22,7 @@ export async function runFramework(
 ): Promise<Observation> {
   const { name, needsModel = false } = framework;
   const { probe } = connection;
-  const folder = `${tools.work}/${name}-${probe}-${connection.transport}-${attempt}`;
+  const folder = `${tools.work}/${name}-${toName(connection)}-${attempt}`;
   const { home, project } = await createPlace(framework, { tools, folder });
   // A program finds the packages beside itself.
   await Deno.symlink(`${tools.packages[name]}/node_modules`, `${project}/node_modules`);

@@ -12,7 +12,8 @@ import type { Observation } from "./observation.ts";
 import { toPackage } from "./packages.ts";
 import { type ClientRecord, readRecords, toDifferences, writeRecords } from "./record.ts";
 import { type SignIn, signIn } from "./sign_in.ts";
-import type { Connection } from "./teed_server.ts";
+import { toGatewayChecks } from "./gateway_checks.ts";
+import { type Connection, toName } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
 import type { WireFacts } from "./wire.ts";
 
@@ -37,6 +38,17 @@ const OTHER_CONNECTIONS: readonly Connection[] = [
   ...(["bun", "node"] as const).flatMap((probe) =>
     (["http", "stdio"] as const).map((transport) => ({ probe, transport }))
   ),
+];
+/**
+ * The agents that also connect to `mcp gateway`: an agent without sessions, an agent with sessions that supports
+ * questions, and an agent with sessions that does not support questions.
+ */
+const BEHIND_GATEWAY = ["claude-code", "codex", "gemini"];
+const GATEWAY_CONNECTIONS: readonly Connection[] = [
+  { probe: "deno", transport: "http", gateway: [] },
+  { probe: "deno", transport: "stdio", gateway: [] },
+  { probe: "deno", transport: "stdio", gateway: ["lock"] },
+  { probe: "deno", transport: "http", gateway: ["search", "lock"] },
 ];
 
 requireIsolation();
@@ -120,6 +132,27 @@ async function runClient(client: Client): Promise<void> {
       isRight = report(row, [{ name: "the client starts", failure: String(error) }], "");
     }
   }
+  let gateway: Behaviours | undefined;
+  if (BEHIND_GATEWAY.includes(name)) {
+    for (const connection of GATEWAY_CONNECTIONS) {
+      const row = `${title}, ${toName(connection)}`;
+      try {
+        const observation = await observeAgain(client, connection);
+        const { evidence, output } = observation;
+        const checks = [...toGatewayChecks(connection.gateway ?? [], observation)];
+        if (!connection.gateway?.length) {
+          const isBase = gateway === undefined;
+          const direct = connection.transport === "http" ? http : { ...http, ...stdio };
+          const seen = toTransportDifferences(toDifferences(toBehaviours(evidence), direct), evidence.wire);
+          gateway ??= seen;
+          checks.push(...toRecordCheck(seen, (isBase ? old?.gateway : gateway) ?? {}));
+        }
+        isRight = report(row, checks, output) && isRight;
+      } catch (error) {
+        isRight = report(row, [{ name: "the client starts", failure: String(error) }], "");
+      }
+    }
+  }
   if (signIn) {
     const { checks, output } = await signIn().catch((error) => ({
       checks: [{ name: "the client signs in", failure: String(error) }],
@@ -131,7 +164,7 @@ async function runClient(client: Client): Promise<void> {
   if (!isRight) return;
   const date = new Date().toISOString().slice(0, 10);
   const behaviours = { ...http, signIn: signIn ? "yes" : "not tried" };
-  records[name] = { kind, title, ...toPackage(name), date, behaviours, stdio, official };
+  records[name] = { kind, title, ...toPackage(name), date, behaviours, stdio, official, ...gateway && { gateway } };
 }
 
 /**

@@ -72,6 +72,13 @@ const REPAIRS: Readonly<Record<string, string>> = {
   url: "elicitation with a URL",
 };
 
+/** What a behaviour is called in the table of differences behind a gateway. */
+const BEHIND_GATEWAY: Readonly<Record<string, string>> = {
+  toolName: "name of `add`",
+  longName: "name of 90 letters",
+  instructions: "`instructions`",
+};
+
 /** Returns the tables of the page, in their order. */
 export function toTables(records: Records): readonly string[] {
   const all = Object.values(records);
@@ -79,12 +86,19 @@ export function toTables(records: Records): readonly string[] {
   const repairs = all.flatMap(({ title, behaviours, official }) =>
     Object.entries(official).map(([name, value]) => [title, REPAIRS[name] ?? name, value, behaviours[name]])
   );
+  const behindGateway = all.flatMap(({ title, behaviours, gateway = {} }) =>
+    Object.entries(gateway).map(([name, value]) => [
+      ...[title, BEHIND_GATEWAY[name] ?? name],
+      ...[behaviours[name], value].map((each) => name === "toolName" ? `\`${each}\`` : each),
+    ])
+  );
   return [
     toTable(agentResults, ofKind("agent")),
     toTable(agentLists, ofKind("agent")),
     toTable(agentMessages, ofKind("agent")),
     toTable(frameworkResults, ofKind("framework")),
     toMarkdown(["client", "behavior", "with the official SDK", "with this library"], repairs),
+    toMarkdown(["client", "behavior", "direct connection", "behind `mcp gateway`"], behindGateway),
     ...Object.values(sourced).map(({ columns, rows }) => toMarkdown(columns, rows)),
   ];
 }

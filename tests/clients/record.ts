@@ -16,6 +16,8 @@ export interface ClientRecord {
   readonly stdio: Behaviours;
   /** The behaviours that differ if the server uses the official SDK. */
   readonly official: Behaviours;
+  /** The behaviours that differ if `mcp gateway` is in front of the server. `undefined` if this was not tried. */
+  readonly gateway?: Behaviours;
 }
 
 /** All clients, by name. */

@@ -1,6 +1,7 @@
 // A probe whose messages are recorded: over HTTP by a proxy, and over stdio by a program that the client starts.
 import { root, toDenoDir } from "../support/processes.ts";
 import { startHttpTee } from "./http_tee.ts";
+import { type GatewayOption, prepareGateway } from "./own_gateway.ts";
 import { toFile, toHttpCommand, toProgram } from "./probe/commands.ts";
 import type { ProbeKind } from "./probe/commands.ts";
 import { serveProbe } from "./probe/serve_probe.ts";
@@ -11,6 +12,13 @@ import type { WireEntry } from "./wire.ts";
 export interface Connection {
   readonly probe: ProbeKind;
   readonly transport: "http" | "stdio";
+  /** The options of `mcp gateway`, which is in front of two probes. Defaults to no gateway. */
+  readonly gateway?: readonly GatewayOption[];
+}
+
+/** Returns a name of a connection for folders and reports. */
+export function toName({ probe, transport, gateway }: Connection): string {
+  return [gateway ? "gateway" : probe, ...gateway ?? [], transport].join("-");
 }
 
 /** A server, and the messages so far. */
@@ -35,17 +43,40 @@ export interface TeeOptions {
 }
 
 /** Starts the server of a connection. Over stdio, the client starts it. */
-export function openServer({ probe, transport }: Connection, options: TeeOptions): Promise<TeedServer> {
-  return transport === "http" ? serveOverHttp(probe, options) : prepareStdio(probe, options);
+export async function openServer(connection: Connection, options: TeeOptions): Promise<TeedServer> {
+  const { probe, transport, gateway } = connection;
+  const { tools } = options;
+  if (gateway) return await openGateway(transport, gateway, options);
+  if (transport === "http") return await serveOverHttp(toHttpCommand(probe, tools), options);
+  return await prepareStdio(probe, [...toProgram(probe, tools).slice(0, 1), ...PASSED_ON], options);
 }
 
-async function serveOverHttp(probe: ProbeKind, { tools, folder, toEnv }: TeeOptions): Promise<TeedServer> {
+async function openGateway(
+  transport: Connection["transport"],
+  gateway: readonly GatewayOption[],
+  options: TeeOptions,
+): Promise<TeedServer> {
+  await using stack = new AsyncDisposableStack();
+  const { words } = stack.use(await prepareGateway(gateway, options));
+  const server = stack.use(
+    transport === "http"
+      ? await serveOverHttp([...words, "--http", "--port", "PORT"], options)
+      : await prepareStdio("deno", words, options),
+  );
+  const all = stack.move();
+  return { ...server, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+async function serveOverHttp(
+  words: readonly string[],
+  { folder, toEnv }: TeeOptions,
+): Promise<TeedServer> {
   const stack = new AsyncDisposableStack();
   let origin = "";
   const tee = stack.use(await startHttpTee(() => origin));
   const url = `${tee.origin}/mcp`;
   const env = toEnv?.(url);
-  const served = stack.use(await serveProbe(toHttpCommand(probe, tools), { env, log: `${folder}/server.txt` }));
+  const served = stack.use(await serveProbe(words, { env, log: `${folder}/server.txt` }));
   origin = served.origin;
   return {
     url,
@@ -58,14 +89,21 @@ async function serveOverHttp(probe: ProbeKind, { tools, folder, toEnv }: TeeOpti
   };
 }
 
-async function prepareStdio(probe: ProbeKind, { tools, folder }: TeeOptions): Promise<TeedServer> {
+/** Stands for the arguments with which a client starts the runtime. */
+const PASSED_ON = ['"$@"'];
+
+/** Writes a program named `name` that runs a command. */
+async function prepareStdio(
+  name: string,
+  words: readonly string[],
+  { tools, folder }: TeeOptions,
+): Promise<TeedServer> {
   const log = `${folder}/wire.jsonl`;
-  const runtime = `${folder}/bin/${probe}`;
-  const [command] = toProgram(probe, tools);
+  const runtime = `${folder}/bin/${name}`;
   const tee = `${root}tests/clients/stdio_tee.ts`;
   await Deno.mkdir(`${folder}/bin`, { recursive: true });
   const text = `#!/bin/sh\nexport DENO_DIR='${toDenoDir()}'\n` +
-    `exec '${tools.deno}' run -A --no-check '${tee}' '${log}' '${command}' "$@"\n`;
+    `exec '${tools.deno}' run -A --no-check '${tee}' '${log}' ${words.map(toShellWord).join(" ")}\n`;
   await Deno.writeTextFile(runtime, text, { mode: 0o755 });
   return {
     runtime,
@@ -73,6 +111,10 @@ async function prepareStdio(probe: ProbeKind, { tools, folder }: TeeOptions): Pr
     clear() {},
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
+}
+
+function toShellWord(word: string): string {
+  return PASSED_ON.includes(word) ? word : `'${word}'`;
 }
 
 /** Returns the command of a server over stdio, with the recording runtime. */

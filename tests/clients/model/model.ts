@@ -148,7 +148,7 @@ export function findSearchTool(tools: readonly OfferedTool[]): OfferedTool | und
 
 /** Finds the name of a tool whose definition a client holds back. The client lists such names in a text. */
 function findDeferred({ text }: Turn, name: string): string | undefined {
-  return new RegExp(`\\bmcp__\\w+__${name}\\b`).exec(text)?.[0];
+  return new RegExp(`\\bmcp__\\w+_${name}\\b`).exec(text)?.[0];
 }
 
 /** Returns a call that a client passes on to a tool whose definition it holds back. */

@@ -2,13 +2,13 @@
 // passes to the model. The file runs from the repository on Deno and Bun, and beside the npm package on Node.
 //
 // With `PROBE_ISSUER` (the URL of an authorization server) and `PROBE_RESOURCE` (the URL of this server), the server
-// requires access tokens.
+// requires access tokens. With `PROBE_NEW`, it has a tool more, and another description of a tool.
 import process from "node:process";
 import { createServer, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { oauth } from "@x/mcp/oauth";
 import { z } from "zod";
 
-const { PROBE_ISSUER: issuer, PROBE_RESOURCE: protectedUrl } = process.env;
+const { PROBE_ISSUER: issuer, PROBE_RESOURCE: protectedUrl, PROBE_NEW: isNew } = process.env;
 const auth = issuer && protectedUrl
   ? oauth({ resource: protectedUrl, issuers: [issuer], scopes: ["notes:read"] })
   : undefined;
@@ -26,6 +26,8 @@ function pause(ms: number): Promise<void> {
 }
 
 const grown = tool({ name: "grown", description: "Appears when grow is called", run: () => "GROWN-MARK" });
+
+const unreviewed = tool({ name: "unreviewed", description: "NEW-MARK: a new tool", run: () => "UNREVIEWED-MARK" });
 
 const tools = [
   tool({
@@ -128,7 +130,9 @@ const tools = [
   tool({ name: `long_${"x".repeat(80)}_name`, description: "Has a name of 90 letters", run: () => "LONG-MARK" }),
   tool({
     name: "described",
-    description: `Has a description of about 6,000 characters. ${"More words. ".repeat(497)} END-MARK`,
+    description: `Has a description of about 6,000 characters. ${"More words. ".repeat(497)} END-MARK${
+      isNew ? " NEW-MARK" : ""
+    }`,
     run: () => "DESCRIBED-MARK",
   }),
   tool({
@@ -139,6 +143,16 @@ const tools = [
       return "GROW-MARK";
     },
   }),
+  tool({
+    name: "steps",
+    description: "Reports its progress",
+    run: async (_, ctx) => {
+      for (let done = 1; done <= 3; done++) await ctx.progress(done, { total: 3, message: `STEP-MARK ${done}` });
+      return "STEPS-MARK";
+    },
+  }),
+  tool({ name: "end", description: "Ends the server", run: () => process.exit(3) }),
+  ...isNew ? [unreviewed] : [],
 ];
 
 export default createServer({

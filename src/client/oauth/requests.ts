@@ -8,7 +8,7 @@ import { isLoopback } from "../../core/kit/loopback_host.ts";
 import { toOAuthResponse } from "../../core/kit/oauth_response.ts";
 import { fetchSameOrigin, RedirectError, send } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
-import { isPrivateHost } from "./private_hosts.ts";
+import { isPrivateHost } from "../../core/kit/private_hosts.ts";
 import { hideSecrets, listSecrets } from "./sent_secrets.ts";
 
 export type Fetch = (request: Request) => Promise<Response>;

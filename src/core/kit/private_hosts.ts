@@ -1,7 +1,7 @@
 /**
  * Recognizes hosts in private networks.
  */
-import { PRIVATE_NETWORKS } from "../../core/kit/private_networks.ts";
+import { PRIVATE_NETWORKS } from "./private_networks.ts";
 
 const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\.arpa)$/;
 

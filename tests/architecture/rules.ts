@@ -45,6 +45,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/layers/quota": [...below, "src/server/handlers"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
+  "src/auth/oauth/proxy": [...below, "src/auth", "src/auth/oauth", "src/stores"],
   "src/stores": below,
   "src/extensions": [...below, "src/server/handlers"],
   "src/extensions/tasks": [
@@ -113,6 +114,7 @@ const PACKAGES_OF_PAGE = ["marked"];
 /** By folder, the packages that the folder can import. All other folders import no packages. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose", "oauth4webapi"],
+  "src/auth/oauth/proxy": ["jose"],
   "src/client/oauth": ["jose", "oauth4webapi"],
   "src/observe": ["@opentelemetry/api"],
   "src/extensions/skills": ["yaml"],

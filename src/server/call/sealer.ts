@@ -22,6 +22,7 @@ export class Sealer {
   readonly isShared: boolean;
   readonly realm: string;
   readonly #cipher: LazyModule<Cipher>;
+  readonly #secrets: readonly string[];
   /** Whether the server has warned of a value that was sealed with another secret. */
   hasWarned = false;
 
@@ -35,7 +36,13 @@ export class Sealer {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
       throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
     }
+    this.#secrets = secrets;
     this.#cipher = new LazyModule(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
+  }
+
+  /** Returns a sealer with the same secret for another realm. */
+  within(realm: string): Sealer {
+    return new Sealer({ secret: this.isShared ? this.#secrets : undefined, realm });
   }
 
   /** Seals a JSON value to letters, digits, `-` and `_`. Only `open` with the same `purpose` can open the text. */

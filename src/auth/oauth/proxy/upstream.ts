@@ -1,0 +1,156 @@
+/**
+ * The tokens of users at the provider: the exchange of codes, renewal under a lease, and requests of tools.
+ */
+import { delay } from "../../../core/kit/deadline.ts";
+import { quote } from "../../../core/protocol/errors.ts";
+import { sendJson } from "../http.ts";
+import type { Grant, Grants } from "./grants.ts";
+import type { Provider, ProviderCall, ProviderTokens } from "./provider.ts";
+
+/** The provider has ended the grant of a user, so that the user must sign in again. */
+export class ProviderEndError extends Error {}
+
+const LEASE_MS = 15_000;
+/** Time before its expiry at which a token is renewed. */
+const EARLY_MS = 30_000;
+const POLL_MS = 100;
+
+/**
+ * Sends a request to the token endpoint of the provider.
+ *
+ * @throws {ProviderEndError} if the provider has ended the grant.
+ */
+export async function requestTokens(
+  provider: Provider,
+  params: Readonly<Record<string, string>>,
+  { fetch, signal, now }: ProviderCall & { readonly now: number },
+): Promise<ProviderTokens> {
+  const { token } = await provider.endpoints({ fetch, signal });
+  const body = new URLSearchParams({ ...params, client_id: provider.clientId, client_secret: provider.clientSecret });
+  const response = await sendJson((url, init) => fetch(new Request(url, init)), token, {
+    method: "POST",
+    body: body.toString(),
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    signal,
+  });
+  const { status, json } = response;
+  if (provider.isEnd(response)) throw new ProviderEndError(`${provider.name} has ended the sign-in of the user`);
+  const { access_token: accessToken, refresh_token: refresh, id_token: idToken, expires_in: expiresIn, error } = json;
+  if (status !== 200 || typeof accessToken !== "string" || !accessToken) {
+    const code = typeof error === "string" && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : "";
+    throw new Error(`Cannot get a token from ${provider.name}: the response has status ${status}${code}`);
+  }
+  const seconds = Number(expiresIn);
+  return {
+    accessToken,
+    refreshToken: typeof refresh === "string" && refresh ? refresh : params.refresh_token,
+    idToken: typeof idToken === "string" ? idToken : undefined,
+    expiresAt: expiresIn !== undefined && seconds > 0 ? now + seconds * 1000 : undefined,
+  };
+}
+
+export interface UpstreamParts {
+  readonly provider: Provider;
+  readonly grants: Grants;
+  readonly fetch: ProviderCall["fetch"];
+  readonly now: () => number;
+}
+
+/** Renews the tokens of grants. Only one instance renews the tokens of a grant at a time. */
+export class Upstream {
+  readonly #parts: UpstreamParts;
+
+  constructor(parts: UpstreamParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns a valid token of a grant. `refused` is a token that the provider has refused. Returns `undefined` if the
+   * grant has ended.
+   *
+   * @throws {ProviderEndError} if the provider has ended the grant, or if the refused token cannot be renewed.
+   */
+  async findTokens(id: string, signal: AbortSignal, refused?: string): Promise<ProviderTokens | undefined> {
+    const { grants, now } = this.#parts;
+    for (;;) {
+      signal.throwIfAborted();
+      const grant = await grants.find(id);
+      if (!grant) return;
+      const { tokens } = grant;
+      const { expiresAt = Infinity, accessToken, refreshToken } = tokens;
+      if (accessToken !== refused && expiresAt - EARLY_MS > now()) return tokens;
+      if (refreshToken === undefined) {
+        if (accessToken !== refused && expiresAt > now()) return tokens;
+        throw new ProviderEndError("the token cannot be renewed");
+      }
+      const renewed = await this.#renew(id, grant, signal);
+      if (renewed) return renewed;
+      await delay(POLL_MS, { signal });
+    }
+  }
+
+  /** Returns `undefined` if another request renews the tokens. */
+  async #renew(
+    id: string,
+    { tokens: { accessToken } }: Grant,
+    signal: AbortSignal,
+  ): Promise<ProviderTokens | undefined> {
+    const { provider, grants, fetch, now } = this.#parts;
+    const until = now() + LEASE_MS;
+    const leased = await grants.update(id, (grant) => {
+      const isFree = grant.tokens.accessToken === accessToken && (grant.renewingUntil ?? 0) <= now();
+      return isFree ? { ...grant, renewingUntil: until } : undefined;
+    });
+    if (!leased) return;
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(LEASE_MS - 5000)]);
+    const release = (tokens: ProviderTokens) =>
+      grants.update(id, (grant) => grant.renewingUntil === until ? { ...grant, tokens, renewingUntil: 0 } : undefined);
+    try {
+      const params = { grant_type: "refresh_token", refresh_token: leased.tokens.refreshToken ?? "" };
+      const renewed = await requestTokens(provider, params, { fetch, signal: limited, now: now() });
+      await release(renewed);
+      return renewed;
+    } catch (error) {
+      if (!(error instanceof ProviderEndError)) await release(leased.tokens);
+      throw error;
+    }
+  }
+}
+
+const MOST_REDIRECTS = 5;
+
+/**
+ * Sends a request with a token. The token goes only to the origins in `apis`: a redirect to another origin loses it.
+ *
+ * @throws {TypeError} if the request goes to another origin.
+ */
+export async function fetchWith(
+  token: string,
+  request: Request,
+  { apis, fetch }: { readonly apis: readonly string[]; readonly fetch: ProviderCall["fetch"] },
+): Promise<Response> {
+  const { origin } = new URL(request.url);
+  if (!apis.includes(origin)) {
+    throw new TypeError(
+      `Cannot send the user's token to ${quote(origin)}: only ${
+        apis.join(" and ")
+      } may get it; use fetch() without a token`,
+    );
+  }
+  let sent = new Request(request, { redirect: "manual" });
+  for (let redirects = 0;; redirects++) {
+    const headers = new Headers(sent.headers);
+    headers.delete("authorization");
+    if (apis.includes(new URL(sent.url).origin)) headers.set("authorization", `Bearer ${token}`);
+    const response = await fetch(new Request(sent, { headers, redirect: "manual" }));
+    const location = response.headers.get("location");
+    // Only requests without a body can be sent to another place.
+    const isFollowed = [301, 302, 303, 307, 308].includes(response.status) && location !== null &&
+      ["GET", "HEAD"].includes(sent.method) && redirects < MOST_REDIRECTS;
+    if (!isFollowed) return response;
+    await response.body?.cancel();
+    const target = new URL(location, sent.url);
+    if (target.protocol !== "https:" && target.origin !== new URL(sent.url).origin) return response;
+    sent = new Request(target, { method: sent.method, headers: sent.headers, redirect: "manual", signal: sent.signal });
+  }
+}

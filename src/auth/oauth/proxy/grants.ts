@@ -239,15 +239,16 @@ export class Grants {
   async endAll(subject: string): Promise<readonly Grant[]> {
     const prefix = toKey(`${await toOwner(subject)}-`);
     const ended: Grant[] = [];
-    for (let after: string | undefined;;) {
+    let after: string | undefined;
+    do {
       const entries = await this.#parts.store.list(prefix, { limit: 100, after });
       for (const { key } of entries) {
         const grant = await this.end(key.slice(toKey("").length));
         if (grant) ended.push(grant);
       }
       after = entries.at(-1)?.key;
-      if (after === undefined) return ended;
-    }
+    } while (after !== undefined);
+    return ended;
   }
 
   async #read(id: string): Promise<{ readonly grant: Grant; readonly version: string } | undefined> {

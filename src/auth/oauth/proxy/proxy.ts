@@ -14,7 +14,7 @@ import { isObject } from "../../../core/kit/json.ts";
 import { isLoopback } from "../../../core/kit/loopback_host.ts";
 import { McpError, quote } from "../../../core/protocol/errors.ts";
 import type { Context, Principal } from "../../../server/call/context.ts";
-import { Sealer } from "../../../server/call/sealer.ts";
+import type { Sealer } from "../../../server/call/sealer.ts";
 import {
   type Authentication,
   type AuthRequestInfo,

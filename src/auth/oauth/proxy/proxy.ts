@@ -282,18 +282,18 @@ class SignIn {
       console.warn("oauthProxy(): the server has no store, so all sign-ins end with this process; set `store`");
     }
     console.error(`Callback URL for ${this.#options.provider.name}: ${origin}/callback`);
-    this.#running = await this.#open(server, store, core.sealer.within(JSON.stringify(["oauth proxy", origin])));
+    this.#running = this.#open(server, store, core.sealer.within(JSON.stringify(["oauth proxy", origin])));
     return () => {
       this.#running = undefined;
       if ("close" in store && typeof store.close === "function") return store.close();
     };
   }
 
-  async #open(
+  #open(
     server: ServerHandle,
     store: NonNullable<ServerHandle["store"]>["own"],
     sealer: Sealer,
-  ): Promise<Running> {
+  ): Running {
     const { provider, who, scopes = [], name = this.resource.host, texts, clients: known = [], documents } =
       this.#options;
     const { origin } = this.resource;

@@ -268,7 +268,7 @@ class SignIn {
     this.routes = this.#toRoutes();
   }
 
-  async start(server: ServerHandle): Promise<() => void> {
+  start(server: ServerHandle): () => unknown {
     // The cast is safe, because the handle of a server contains the core of this library.
     const core = server[INTERNALS] as Core;
     if (!core.sealer.isShared && !isLoopback(this.resource.hostname)) {

@@ -23,6 +23,16 @@ export { McpError } from "../core/protocol/errors.ts";
 export type { SubscriptionFilter } from "../client/subscription.ts";
 export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
+export {
+  fakeGitHub,
+  type FakeGitHubOptions,
+  type FakeGitHubUser,
+  fakeGoogle,
+  type FakeGoogleOptions,
+  type FakeGoogleUser,
+  type FakeProvider,
+  type FakeProviderOptions,
+} from "./fake_providers.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
 export { testStore, type TestStoreOptions } from "./test_store.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";

@@ -14,10 +14,10 @@ const VALUES = [
 const MOST_TYPES = 99;
 /**
  * Maximum number of exported names in all earlier entries. Raise it only if a new feature needs another name in such an
- * entry, as testTask, replayTranscript, authScheme, toolProvider, transform and lock did, or if two entries use one name for two things, as
+ * entry, as testTask, replayTranscript, authScheme, toolProvider, transform, lock and fakeGitHub did, or if two entries use one name for two things, as
  * Completion, Subscription and ConnectOptions did.
  */
-const MOST_NAMES = 356;
+const MOST_NAMES = 364;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./search": 3,

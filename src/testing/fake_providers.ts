@@ -143,6 +143,8 @@ interface Issued<I> {
   readonly expiresAt: number;
 }
 
+type Respond = (request: Request, url: URL) => Response | Promise<Response>;
+
 /** An error code of a token endpoint. */
 class Refusal extends Error {}
 
@@ -168,16 +170,18 @@ abstract class Fake<I extends string | number, U extends { readonly id: I }> {
     this.#callback = callback;
   }
 
-  protected abstract respond(route: string, request: Request, url: URL): Promise<Response> | undefined;
+  /** The endpoints by method and URL, such as `GET https://api.github.com/user`. */
+  protected abstract readonly routes: Readonly<Record<string, Respond>>;
 
   readonly fetch = async (request: Request): Promise<Response> => {
     const url = new URL(request.url);
     const route = `${request.method} ${url.origin}${url.pathname}`;
     this.requests.push(route);
     if (this.#status !== undefined) return Response.json({ message: "The provider fails" }, { status: this.#status });
-    const response = this.respond(route, request, url);
-    if (!response) throw new TypeError(`Cannot respond to ${route}: the fake has no such endpoint`);
-    return await response;
+    if (!Object.hasOwn(this.routes, route)) {
+      throw new TypeError(`Cannot respond to ${route}: the fake has no such endpoint`);
+    }
+    return await this.routes[route](request, url);
   };
 
   fail(status?: number): void {
@@ -247,8 +251,7 @@ abstract class Fake<I extends string | number, U extends { readonly id: I }> {
 
   /** Returns the grant of the access token in the request. */
   protected findGrant(request: Request): Grant<I> | undefined {
-    const token = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-    const issued = this.access.get(token ?? "");
+    const issued = this.access.get(readCredential(request, "bearer") ?? "");
     return issued && issued.expiresAt > this.date() ? issued.grant : undefined;
   }
 
@@ -289,22 +292,17 @@ class GitHub extends Fake<number, FakeGitHubUser> {
     this.#isApp = options.isApp ?? false;
   }
 
-  protected override respond(route: string, request: Request, url: URL): Promise<Response> | undefined {
-    const { clientId } = this.client;
-    switch (route) {
-      case "GET https://github.com/login/oauth/authorize":
-        return Promise.resolve(this.#authorize(url));
-      case "POST https://github.com/login/oauth/access_token":
-        return this.#exchange(request);
-      case "GET https://api.github.com/user":
-      case "GET https://api.github.com/user/emails":
-      case "GET https://api.github.com/user/repos":
-        return Promise.resolve(this.#read(url.pathname, request));
-      case `DELETE https://api.github.com/applications/${clientId}/token`:
-      case `DELETE https://api.github.com/applications/${clientId}/grant`:
-        return this.#delete(request, url.pathname.endsWith("/grant"));
-    }
-  }
+  protected override readonly routes = {
+    "GET https://github.com/login/oauth/authorize": (_: Request, url: URL) => this.#authorize(url),
+    "POST https://github.com/login/oauth/access_token": (request: Request) => this.#exchange(request),
+    "GET https://api.github.com/user": (request: Request) => this.#read("/user", request),
+    "GET https://api.github.com/user/emails": (request: Request) => this.#read("/user/emails", request),
+    "GET https://api.github.com/user/repos": (request: Request) => this.#read("/user/repos", request),
+    [`DELETE https://api.github.com/applications/${this.client.clientId}/token`]: (request: Request) =>
+      this.#delete(request, false),
+    [`DELETE https://api.github.com/applications/${this.client.clientId}/grant`]: (request: Request) =>
+      this.#delete(request, true),
+  };
 
   #authorize(url: URL): Response {
     const query = url.searchParams;
@@ -420,20 +418,13 @@ class Google extends Fake<string, FakeGoogleUser> {
     this.#claims = options.claims ?? {};
   }
 
-  protected override respond(route: string, request: Request, url: URL): Promise<Response> | undefined {
-    switch (route) {
-      case "GET https://accounts.google.com/o/oauth2/v2/auth":
-        return Promise.resolve(this.#authorize(url));
-      case "POST https://oauth2.googleapis.com/token":
-        return this.#exchange(request);
-      case "GET https://www.googleapis.com/oauth2/v3/certs":
-        return this.#listKeys();
-      case "GET https://openidconnect.googleapis.com/v1/userinfo":
-        return Promise.resolve(this.#readUser(request));
-      case "POST https://oauth2.googleapis.com/revoke":
-        return this.#revoke(request, url);
-    }
-  }
+  protected override readonly routes = {
+    "GET https://accounts.google.com/o/oauth2/v2/auth": (_: Request, url: URL) => this.#authorize(url),
+    "POST https://oauth2.googleapis.com/token": (request: Request) => this.#exchange(request),
+    "GET https://www.googleapis.com/oauth2/v3/certs": () => this.#listKeys(),
+    "GET https://openidconnect.googleapis.com/v1/userinfo": (request: Request) => this.#readUser(request),
+    "POST https://oauth2.googleapis.com/revoke": (request: Request, url: URL) => this.#revoke(request, url),
+  };
 
   /** An invalid request shows an error page, and does not redirect. */
   #authorize(url: URL): Response {
@@ -555,8 +546,13 @@ function makeToken(prefix: string): string {
 
 /** Reads form-encoded credentials from the header `Authorization: Basic`. */
 function readBasic(request: Request): readonly [string, string] | undefined {
-  const credential = /^Basic (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  const credential = readCredential(request, "basic");
   if (credential === undefined) return;
   const [id, secret = ""] = atob(credential).split(":").map((each) => decodeURIComponent(each.replace(/\+/g, " ")));
   return [id, secret];
+}
+
+function readCredential(request: Request, scheme: "basic" | "bearer"): string | undefined {
+  const [name, credential] = (request.headers.get("authorization") ?? "").split(" ");
+  return name.toLowerCase() === scheme ? credential : undefined;
 }

@@ -7,6 +7,7 @@ import { InvalidToken } from "../../src/auth/oauth/claims.ts";
 import { fakeGitHub, fakeGoogle } from "../../src/testing/testing.ts";
 import { SignJWT } from "jose";
 import { type IssuerKey, makeKey } from "../support/issuer.ts";
+import { sentence } from "../support/messages.ts";
 import { patch } from "../support/patch.ts";
 
 const CALLBACK = "https://notes.example/callback";
@@ -69,15 +70,18 @@ function withoutFacts(user: ProviderUser | undefined): Omit<ProviderUser, "facts
   return rest;
 }
 
-/** Asserts that an operation rejects, and that no message in the chain of causes contains a secret. */
+/**
+ * Asserts that an operation rejects with a message that contains `name`, in the last of its causes, and that no message
+ * contains a secret.
+ */
 async function assertFails(
   run: () => Promise<unknown>,
-  { message, secrets = [] }: { readonly message: RegExp; readonly secrets?: readonly string[] },
+  { name, secrets = [] }: { readonly name: string; readonly secrets?: readonly string[] },
 ): Promise<void> {
   const error = await assertRejects(run, Error);
   const texts: string[] = [];
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) texts.push(cause.message);
-  assert(message.test(texts.join("\n")), texts.join("\n"));
+  assertEquals(texts.at(-1), sentence(name));
   for (const secret of secrets) assert(!texts.some((text) => text.includes(secret)), `a message contains ${secret}`);
 }
 
@@ -151,7 +155,7 @@ Deno.test("github() revokes one token with the client's credentials", async () =
   await provider.revoke?.(first, toCall(hub.fetch));
   hub.fail(500);
   const secrets = [second.accessToken, hub.client.clientSecret];
-  await assertFails(async () => await provider.revoke?.(second, toCall(hub.fetch)), { message: /status 500/, secrets });
+  await assertFails(async () => await provider.revoke?.(second, toCall(hub.fetch)), { name: "status 500", secrets });
 });
 
 Deno.test("the fake of GitHub denies, fails and rejects other redirect URIs", async () => {
@@ -197,20 +201,20 @@ Deno.test("a provider that fails, redirects, or sends too much is an error witho
       },
     }),
   ];
-  const responses: readonly (readonly [response: () => Response, message: RegExp])[] = [
-    [() => new Response("token-7f3a body-7f3a", { status: 500 }), /status 500/],
-    [() => new Response(null, { status: 302, headers: { location: "https://attacker.example/" } }), /status 302/],
-    [() => new Response("body-7f3a".repeat(100_000)), /longer than \d+ bytes/],
+  const responses: readonly (readonly [response: () => Response, name: string])[] = [
+    [() => new Response("token-7f3a body-7f3a", { status: 500 }), "status 500"],
+    [() => new Response(null, { status: 302, headers: { location: "https://attacker.example/" } }), "status 302"],
+    [() => new Response("body-7f3a".repeat(100_000)), "bytes"],
   ];
   for (const provider of providers) {
-    for (const [respond, message] of responses) {
+    for (const [respond, name] of responses) {
       const requests: Request[] = [];
       const fetch = (request: Request) => {
         requests.push(request);
         return Promise.resolve(respond());
       };
       const secrets = [tokens.accessToken, tokens.refreshToken, CLIENT.clientSecret, "body-7f3a"];
-      await assertFails(() => provider.findUser(tokens, toCall(fetch)), { message, secrets });
+      await assertFails(() => provider.findUser(tokens, toCall(fetch)), { name, secrets });
       assertEquals(requests.map(({ redirect }) => redirect), ["manual"]);
     }
   }
@@ -218,7 +222,7 @@ Deno.test("a provider that fails, redirects, or sends too much is an error witho
     for (const provider of providers.slice(0, 2)) {
       const fetch = () => Promise.resolve(new Response(text));
       await assertFails(() => provider.findUser(tokens, toCall(fetch)), {
-        message: /Cannot sign in/,
+        name: provider.name,
         secrets: ["7f3a"],
       });
     }
@@ -234,12 +238,12 @@ Deno.test("a request ends at the timeout, and when the call is cancelled", async
     using _ = patch(AbortSignal, { timeout: () => late.signal });
     const finding = provider.findUser(tokens, toCall(() => never));
     late.abort(new Error("timeout"));
-    await assertFails(() => finding, { message: /Cannot reach GitHub at api\.github\.com\ntimeout/ });
+    await assertFails(() => finding, { name: "timeout" });
   }
   const end = new AbortController();
   const finding = provider.findUser(tokens, { fetch: () => never, signal: end.signal });
   end.abort(new Error("cancelled"));
-  await assertFails(() => finding, { message: /^cancelled$/ });
+  await assertFails(() => finding, { name: "cancelled" });
 });
 
 Deno.test("google() finds the user in the ID token, with the address only if it is verified", async () => {
@@ -281,32 +285,32 @@ Deno.test("google() refreshes without a nonce, and without an ID token asks for 
 
 Deno.test("google() refuses ID tokens of other sign-ins, clients, issuers and times", async () => {
   const past = Math.floor(Date.now() / 1000) - 3600;
-  const cases: readonly (readonly [claims: Record<string, unknown>, message: RegExp])[] = [
-    [{ nonce: "other" }, /another sign-in/],
-    [{ nonce: undefined }, /another sign-in/],
-    [{ aud: "other" }, /another client/],
-    [{ aud: ["fake-client", "other"], azp: "other" }, /another client/],
-    [{ iss: "https://accounts.google.com.attacker.example" }, /issuer/],
-    [{ exp: past }, /expired/],
-    [{ exp: undefined }, /lacks a claim/],
-    [{ sub: undefined }, /lacks a claim/],
+  const cases: readonly (readonly [claims: Record<string, unknown>, name: string])[] = [
+    [{ nonce: "other" }, "(nonce)"],
+    [{ nonce: undefined }, "(nonce)"],
+    [{ aud: "other" }, "(aud)"],
+    [{ aud: ["fake-client", "other"], azp: "other" }, "(aud)"],
+    [{ iss: "https://accounts.google.com.attacker.example" }, "(iss)"],
+    [{ exp: past }, "(exp)"],
+    [{ exp: undefined }, "exp"],
+    [{ sub: undefined }, "sub"],
   ];
-  for (const [claims, message] of cases) {
+  for (const [claims, name] of cases) {
     const fake = fakeGoogle({ claims });
     const provider = google(fake.client);
     const tokens = await signIn(provider, fake.fetch);
     const secrets = [tokens.accessToken, tokens.idToken ?? "", tokens.refreshToken ?? ""];
     const find = () => provider.findUser(tokens, toCall(fake.fetch, NONCE));
-    await assertFails(find, { message, secrets });
+    await assertFails(find, { name, secrets });
     await assertRejects(find, InvalidToken);
   }
   const [one, two] = [fakeGoogle(), fakeGoogle()];
   const provider = google(one.client);
   const { accessToken, idToken = "" } = await signIn(provider, two.fetch);
   const find = (token?: string) => () => provider.findUser({ accessToken, idToken: token }, toCall(one.fetch, NONCE));
-  await assertFails(find(idToken), { message: /no valid signature/ });
-  await assertFails(find("a.b.c"), { message: /no valid signature/ });
-  await assertFails(find(undefined), { message: /returned no ID token/ });
+  await assertFails(find(idToken), { name: "signature" });
+  await assertFails(find("a.b.c"), { name: "signature" });
+  await assertFails(find(undefined), { name: "Google" });
 });
 
 Deno.test("google() accepts only users of the hosted domain, if there is one", async () => {
@@ -317,9 +321,9 @@ Deno.test("google() accepts only users of the hosted domain, if there is one", a
   assertEquals((await provider.findUser(tokens, toCall(fake.fetch, NONCE)))?.subject, "118150001");
   fake.current = "119060002";
   const other = await signIn(provider, fake.fetch);
-  await assertFails(() => provider.findUser(other, toCall(fake.fetch, NONCE)), { message: /organization/ });
+  await assertFails(() => provider.findUser(other, toCall(fake.fetch, NONCE)), { name: "(hd)" });
   const { accessToken } = other;
-  await assertFails(() => provider.findUser({ accessToken }, toCall(fake.fetch)), { message: /organization/ });
+  await assertFails(() => provider.findUser({ accessToken }, toCall(fake.fetch)), { name: "(hd)" });
 });
 
 Deno.test("the fake of Google returns a refresh token only after consent", async () => {
@@ -388,16 +392,16 @@ Deno.test("entra() finds the user by tenant and object, and does not trust the e
       await provider.findUser({ accessToken: "t", idToken: await sign(key, claims) }, toCall(pages.fetch, NONCE));
     const user = await find(entraClaims(TENANT));
     assertEquals(withoutFacts(user), { subject: `${TENANT}.object-1`, name: "Ada" });
-    const refused: readonly (readonly [claims: Record<string, unknown>, message: RegExp])[] = [
-      [entraClaims(OTHER_TENANT), /issuer/],
-      [{ ...entraClaims(TENANT), tid: OTHER_TENANT }, /tid/],
-      [{ ...entraClaims(TENANT), tid: undefined }, /tid/],
-      [{ ...entraClaims(TENANT), oid: undefined }, /oid/],
-      [{ ...entraClaims(TENANT), aud: "other" }, /another client/],
-      [{ ...entraClaims(TENANT), nonce: "other" }, /another sign-in/],
+    const refused: readonly (readonly [claims: Record<string, unknown>, name: string])[] = [
+      [entraClaims(OTHER_TENANT), "(iss)"],
+      [{ ...entraClaims(TENANT), tid: OTHER_TENANT }, "tid"],
+      [{ ...entraClaims(TENANT), tid: undefined }, "tid"],
+      [{ ...entraClaims(TENANT), oid: undefined }, "oid"],
+      [{ ...entraClaims(TENANT), aud: "other" }, "(aud)"],
+      [{ ...entraClaims(TENANT), nonce: "other" }, "(nonce)"],
     ];
-    for (const [claims, message] of refused) await assertFails(() => find(claims), { message });
-    await assertFails(() => provider.findUser({ accessToken: "t" }, toCall(pages.fetch)), { message: /no ID token/ });
+    for (const [claims, name] of refused) await assertFails(() => find(claims), { name });
+    await assertFails(() => provider.findUser({ accessToken: "t" }, toCall(pages.fetch)), { name: "ID token" });
     assertEquals(provider.isEnd({ status: 400, json: { error: "interaction_required" } }), true);
   }
 });
@@ -411,15 +415,15 @@ Deno.test("entra() accepts only the listed tenants of a shared endpoint", async 
     return await provider.findUser({ accessToken: "t", idToken }, toCall(pages.fetch, NONCE));
   };
   assertEquals((await find(TENANT))?.subject, `${TENANT}.object-1`);
-  await assertFails(() => find(OTHER_TENANT), { message: /issuer/ });
+  await assertFails(() => find(OTHER_TENANT), { name: "(iss)" });
   for (const tenant of ["common", "organizations", "consumers", "Common"]) {
-    assertThrows(() => entra({ ...CLIENT, tenant }), TypeError, "every tenant");
+    assertThrows(() => entra({ ...CLIENT, tenant }), TypeError, sentence(tenant));
   }
   for (const tenant of ["", "a/b", "..", "https://contoso.com"]) {
-    assertThrows(() => entra({ ...CLIENT, tenant }), TypeError, "tenant must be");
+    assertThrows(() => entra({ ...CLIENT, tenant }), TypeError, sentence("entra()"));
   }
   for (const tenants of [[], ["contoso.com"]]) {
-    assertThrows(() => entra({ ...CLIENT, tenant: "common", tenants }), TypeError, "tenant ids");
+    assertThrows(() => entra({ ...CLIENT, tenant: "common", tenants }), TypeError, sentence("tenants"));
   }
 });
 
@@ -462,7 +466,7 @@ Deno.test("oidc() reads the endpoints from metadata with the same issuer", async
   for (const metadata of refused) {
     const pages = oidcPages(key, { metadata });
     const load = () => oidc(ISSUER, CLIENT).endpoints(toCall(pages.fetch));
-    await assertFails(load, { message: /names another issuer|no authorization_endpoint and token_endpoint/ });
+    await assertFails(load, { name: METADATA_URL });
   }
 });
 
@@ -486,14 +490,14 @@ Deno.test("oidc() finds the user in the ID token, in the userinfo, or in both if
   assertEquals(await find(info({ sub: "ada", email: "grace@example.com" }), mixed), { subject: "ada" });
   assertEquals(await find(info({ sub: "ada", email_verified: true }), { idToken, nonce: NONCE }), { subject: "ada" });
   const missing = info(verified);
-  await assertFails(() => find(missing, { nonce: NONCE }), { message: /no ID token/ });
-  await assertFails(() => find(info({ sub: "grace" }), { idToken, nonce: NONCE }), { message: /another user/ });
-  await assertFails(() => find(oidcPages(key), {}), { message: /no ID token/ });
-  await assertFails(() => find(oidcPages(key), { idToken, nonce: "other" }), { message: /another sign-in/ });
+  await assertFails(() => find(missing, { nonce: NONCE }), { name: "ID token" });
+  await assertFails(() => find(info({ sub: "grace" }), { idToken, nonce: NONCE }), { name: "(sub)" });
+  await assertFails(() => find(oidcPages(key), {}), { name: "ID token" });
+  await assertFails(() => find(oidcPages(key), { idToken, nonce: "other" }), { name: "(nonce)" });
   const foreign = await sign(key, { ...claims, iss: `${ISSUER}/` });
-  await assertFails(() => find(oidcPages(key), { idToken: foreign, nonce: NONCE }), { message: /issuer/ });
+  await assertFails(() => find(oidcPages(key), { idToken: foreign, nonce: NONCE }), { name: "(iss)" });
   const unknown = await sign(await makeKey(), claims);
-  await assertFails(() => find(oidcPages(key), { idToken: unknown, nonce: NONCE }), { message: /unknown key/ });
+  await assertFails(() => find(oidcPages(key), { idToken: unknown, nonce: NONCE }), { name: "key" });
 });
 
 Deno.test("oidc() loads the keys again if the provider has rotated its keys", async () => {
@@ -507,7 +511,7 @@ Deno.test("oidc() loads the keys again if the provider has rotated its keys", as
   };
   assertEquals(await find(), "ada");
   key = second;
-  await assertFails(find, { message: /unknown key/ });
+  await assertFails(find, { name: "key" });
   const later = Date.now() + 31_000;
   using _ = patch(Date, { now: () => later });
   assertEquals(await find(), "ada");
@@ -525,7 +529,7 @@ Deno.test("a load that a cancelled call has started continues for other calls", 
   const cancelled = provider.endpoints({ fetch, signal: end.signal });
   const waiting = provider.endpoints(toCall(fetch));
   end.abort(new Error("cancelled"));
-  await assertFails(() => cancelled, { message: /^cancelled$/ });
+  await assertFails(() => cancelled, { name: "cancelled" });
   release();
   assertEquals((await waiting).token, `${ISSUER}/token`);
 });
@@ -557,7 +561,7 @@ Deno.test("oidc() refuses ID tokens that are signed with a shared key or not at 
   for (const idToken of [shared, `${toPart({ alg: "none" })}.${toPart(claims)}.`]) {
     const find = () =>
       oidc(ISSUER, CLIENT).findUser({ accessToken: "t", idToken }, toCall(oidcPages(key).fetch, NONCE));
-    await assertFails(find, { message: /no valid signature/, secrets: [idToken] });
+    await assertFails(find, { name: "signature", secrets: [idToken] });
   }
 });
 
@@ -576,7 +580,7 @@ Deno.test("oidc() revokes the refresh token, if the provider has an endpoint for
   const other = oidc(ISSUER, CLIENT);
   await other.revoke?.({ accessToken: "t", refreshToken: "r" }, toCall(fetch));
   assertEquals(bodies, ["token=r&token_type_hint=refresh_token"]);
-  await assertFails(async () => await other.revoke?.({ accessToken: "t" }, toCall(fetch)), { message: /status 503/ });
+  await assertFails(async () => await other.revoke?.({ accessToken: "t" }, toCall(fetch)), { name: "status 503" });
 });
 
 Deno.test("oauth2() sends the token only to the listed origins", async () => {
@@ -606,7 +610,7 @@ Deno.test("oauth2() sends the token only to the listed origins", async () => {
     const other of ["https://own.example/me", "https://api.own.example.attacker.example/", "http://api.own.example/"]
   ) {
     url = other;
-    await assertFails(find, { message: /add it to apis/, secrets: ["7f3a"] });
+    await assertFails(find, { name: "apis", secrets: ["7f3a"] });
   }
   assertEquals(seen, [["https://api.own.example/me", "Bearer token-7f3a"]]);
   assertEquals(
@@ -616,7 +620,7 @@ Deno.test("oauth2() sends the token only to the listed origins", async () => {
   const none = oauth2({ ...options, user: () => Promise.resolve(undefined) });
   assertEquals(await none.findUser({ accessToken: "t" }, toCall(fetch)), undefined);
   const empty = oauth2({ ...options, user: () => Promise.resolve({ subject: "", facts: {} }) });
-  await assertFails(() => empty.findUser({ accessToken: "t" }, toCall(fetch)), { message: /no subject/ });
+  await assertFails(() => empty.findUser({ accessToken: "t" }, toCall(fetch)), { name: "subject" });
 });
 
 Deno.test("providers refuse wrong options, and accept unset credentials as empty texts", () => {
@@ -638,21 +642,21 @@ Deno.test("providers refuse wrong options, and accept unset credentials as empty
     for (const { clientId, clientSecret } of all) assertEquals([clientId, clientSecret], ["", ""]);
   }
   const cast = (options: unknown) => options as never;
-  const refused: readonly (readonly [make: () => Provider, message: string])[] = [
-    [() => github(cast({ ...CLIENT, clientSecret: 7 })), "clientSecret is not a non-empty string"],
-    [() => github(cast({ ...CLIENT, secret: "s" })), "did you mean clientSecret?"],
-    [() => github({ ...CLIENT, scopes: ["a b"] }), "invalid scope"],
-    [() => google(cast({ ...CLIENT, hd: "example.com" })), "did you mean hostedDomain?"],
-    [() => oidc("http://login.example", CLIENT), "is not an https URL"],
-    [() => oidc("https://user:pass@login.example", CLIENT), `"https://login.example" is not an https URL`],
-    [() => oidc(ISSUER, { ...CLIENT, apis: ["https://api.example/v1"] }), "apis must be a list of origins"],
-    [() => oidc(ISSUER, { ...CLIENT, apis: ["http://api.example"] }), "apis must be a list of origins"],
-    [() => oidc(ISSUER, { ...CLIENT, params: { state: "1" } }), "must not contain state"],
-    [() => oidc(ISSUER, { ...CLIENT, params: cast({ a: 1 }) }), "not an object with strings"],
+  const refused: readonly (readonly [make: () => Provider, names: string])[] = [
+    [() => github(cast({ ...CLIENT, clientSecret: 7 })), "github() clientSecret"],
+    [() => github(cast({ ...CLIENT, secret: "s" })), "secret clientSecret"],
+    [() => github({ ...CLIENT, scopes: ["a b"] }), "scopes"],
+    [() => google(cast({ ...CLIENT, hd: "example.com" })), "hd hostedDomain"],
+    [() => oidc("http://login.example", CLIENT), "oidc() http://login.example"],
+    [() => oidc("https://user:pass@login.example", CLIENT), `oidc() "https://login.example"`],
+    [() => oidc(ISSUER, { ...CLIENT, apis: ["https://api.example/v1"] }), "oidc() apis"],
+    [() => oidc(ISSUER, { ...CLIENT, apis: ["http://api.example"] }), "oidc() apis"],
+    [() => oidc(ISSUER, { ...CLIENT, params: { state: "1" } }), "params state"],
+    [() => oidc(ISSUER, { ...CLIENT, params: cast({ a: 1 }) }), "oidc() params"],
     [() => oauth2({ ...own, endpoints: { ...own.endpoints, token: "http://own.example/" } }), "endpoints.token"],
-    [() => oauth2(cast({ ...own, user: undefined })), "user is not a function"],
-    [() => oauth2(cast({ ...own, apis: undefined })), "apis must be a list"],
-    [() => oauth2({ ...own, name: "" }), "name is not"],
+    [() => oauth2(cast({ ...own, user: undefined })), "oauth2() user"],
+    [() => oauth2(cast({ ...own, apis: undefined })), "oauth2() apis"],
+    [() => oauth2({ ...own, name: "" }), "oauth2() name"],
   ];
-  for (const [make, message] of refused) assertThrows(make, TypeError, message);
+  for (const [make, names] of refused) assertThrows(make, TypeError, sentence(...names.split(" ")));
 });

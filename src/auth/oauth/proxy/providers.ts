@@ -49,7 +49,6 @@ export interface GitHubOptions extends ProviderClient {
 
 const GITHUB: KnownOptions<keyof GitHubOptions> = { names: { ...CLIENT, selectAccount: "boolean" }, hints: HINTS };
 const GITHUB_API = "https://api.github.com";
-const GITHUB_HEADERS = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
 /** Scopes that allow a client to list the e-mail addresses of the user. `read:user` does not allow it. */
 const GITHUB_EMAIL = ["user:email", "user"];
 
@@ -100,7 +99,7 @@ export function github(options: GitHubOptions): Provider {
   };
 
   function bearer(token: string): HeadersInit {
-    return { ...GITHUB_HEADERS, authorization: `Bearer ${token}` };
+    return { accept: "application/vnd.github+json", authorization: `Bearer ${token}` };
   }
 }
 
@@ -110,7 +109,7 @@ function readGitHubEmail(response: TextResponse): string | undefined {
   // The token of a GitHub App without the permission for e-mail addresses.
   if (status === 403 || status === 404) return;
   const list = status === 200 ? parseJson(response.text) : undefined;
-  if (!Array.isArray(list)) throw toFailure("GitHub", `status ${status} and no list of e-mail addresses`);
+  if (!Array.isArray(list)) throw toFailure("GitHub", `status ${status}, and no list of e-mail addresses`);
   const verified = list.filter(isObject).filter((each) => each.verified === true);
   return toText((verified.find((each) => each.primary === true) ?? verified[0])?.email);
 }
@@ -154,7 +153,7 @@ export function google(options: GoogleOptions): Provider {
   const keys = keySource("Google", () => "https://www.googleapis.com/oauth2/v3/certs");
   const read = (claims: Readonly<Record<string, unknown>>) => {
     if (hostedDomain !== undefined && toText(claims.hd)?.toLowerCase() !== hostedDomain) {
-      throw new InvalidToken("the user does not belong to the organization that is allowed to sign in");
+      throw new InvalidToken("the user does not belong to the organization that is allowed to sign in (hd)");
     }
     return toOidcUser("Google", claims);
   };
@@ -267,7 +266,7 @@ async function loadTenant(domain: string, send: Send): Promise<string> {
   const url = `${ENTRA_HOST}/${domain}/v2.0/.well-known/openid-configuration`;
   const response = await sendText(send, url, JSON_ONLY);
   const id = ENTRA_ISSUER.exec(String(readObject("Microsoft", response).issuer))?.[1];
-  if (id === undefined) throw toFailure("Microsoft", "metadata without the id of the tenant");
+  if (id === undefined) throw toFailure("Microsoft", "no issuer with the id of the tenant");
   return id;
 }
 
@@ -335,13 +334,13 @@ export function oidc(issuer: string, options: OidcOptions): Provider {
         ? await verifyIdToken(name, tokens, { clientId, call, keys, issuers: [issuer] })
         : undefined;
       if (userinfo === undefined) {
-        if (!claims) throw toFailure(name, "no ID token, and its metadata contains no userinfo_endpoint");
+        if (!claims) throw toFailure(name, "no ID token, and the metadata contains no userinfo_endpoint");
         return toOidcUser(name, claims);
       }
       const facts = await loadUserinfo(name, userinfo, tokens, call);
       if (!facts) return;
       // OpenID Connect Core 1.0, 5.3.2: without this check, the facts could belong to another user.
-      if (claims && facts.sub !== claims.sub) throw new InvalidToken("the ID token belongs to another user");
+      if (claims && facts.sub !== claims.sub) throw new InvalidToken("the ID token belongs to another user (sub)");
       return toOidcUser(name, mergeClaims(claims ?? {}, facts));
     },
     isEnd: endsWith(OIDC_ENDS),
@@ -464,7 +463,10 @@ export function oauth2(options: OAuth2Options): Provider {
       const send = async (url: string | URL, init: RequestInit = {}) => {
         const target = readSecureUrl(String(url));
         if (!target || !apis.includes(target.origin)) {
-          throw new TypeError(`Cannot send the token of ${name} to ${target?.origin ?? "this URL"}: add it to apis`);
+          const origin = target?.origin ?? "an insecure URL";
+          throw new TypeError(
+            `Cannot send the token of ${name} to ${origin}: the origin is not in apis; add it to apis`,
+          );
         }
         const headers = new Headers(init.headers);
         headers.set("authorization", `Bearer ${accessToken}`);
@@ -547,7 +549,7 @@ async function sendTo(name: string, url: string, init: RequestInit, call: Provid
   const headers = new Headers(init.headers);
   if (!headers.has("accept")) headers.set("accept", "application/json");
   if (!headers.has("user-agent")) headers.set("user-agent", USER_AGENT);
-  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(TIMEOUT_MS), ...init.signal ? [init.signal] : []]);
   try {
     return await sendText(toSend(call), url, { ...init, headers, signal });
   } catch (error) {
@@ -562,7 +564,7 @@ function toSend({ fetch }: Pick<ProviderCall, "fetch">): Send {
 
 /** Returns an error whose text contains no part of a response, because a response may repeat a token. */
 function toFailure(name: string, state: string): Error {
-  return new Error(`Cannot sign in at ${name}: it responded with ${state}`);
+  return new Error(`Cannot use the response of ${name}: it has ${state}`);
 }
 
 function readObject(name: string, { status, text }: TextResponse): Readonly<Record<string, unknown>> {
@@ -705,7 +707,7 @@ async function verifyIdToken(
   });
   const { aud, azp, nonce } = payload;
   if (Array.isArray(aud) && aud.length > 1 && azp !== clientId) {
-    throw new InvalidToken("the ID token was issued for another client");
+    throw new InvalidToken("the ID token was issued for another client (aud)");
   }
   if (call.nonce !== undefined && nonce !== call.nonce) {
     throw new InvalidToken("the ID token belongs to another sign-in (nonce)");
@@ -714,13 +716,13 @@ async function verifyIdToken(
 }
 
 function toRefusal(error: errors.JOSEError): string {
-  if (error instanceof errors.JWTExpired) return "the ID token has expired";
+  if (error instanceof errors.JWTExpired) return "the ID token has expired (exp)";
   if (error instanceof errors.JWTClaimValidationFailed) {
     const reasons: Readonly<Record<string, string>> = {
-      iss: "the issuer of the ID token is not accepted",
-      aud: "the ID token was issued for another client",
+      iss: "the issuer of the ID token is not accepted (iss)",
+      aud: "the ID token was issued for another client (aud)",
     };
-    return reasons[error.claim] ?? "the ID token lacks a claim or has an invalid time";
+    return reasons[error.claim] ?? `the ID token has no valid claim ${error.claim}`;
   }
   if (error instanceof errors.JWKSNoMatchingKey) return "the ID token is signed with an unknown key";
   return "the ID token has no valid signature";

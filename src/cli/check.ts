@@ -58,7 +58,9 @@ async function checkTarget(args: Args): Promise<number> {
   const other = names.find((name) => name in LOCK_OPTIONS !== isLocked);
   const state = `it has no effect ${isLocked ? "with" : "without"} --locked`;
   if (other !== undefined) throw new UsageError(`Cannot use --${other}: ${state}; remove it`);
-  if (isLocked) return await (await importModule<typeof import("./lock.ts")>("./lock.ts")).compareAll(args, "check");
+  if (isLocked) {
+    return await (await importModule<typeof import("./lock.ts")>("./lock.ts")).compareAll(args, { verb: "check" });
+  }
   const [named] = operands;
   rejectSecond(operands, { verb: "check", limit: "check takes one target" });
   rejectRest(args, "check");

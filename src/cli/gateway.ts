@@ -13,7 +13,7 @@ import type { Loaded } from "./loaded.ts";
 import { platform } from "./platform.ts";
 import { toMessage } from "../ready/problem.ts";
 import { toolSearch } from "../ready/search/search.ts";
-import { serveLoaded, SERVING } from "./serve.ts";
+import { SERVE_OPTIONS, serveLoaded } from "./serve.ts";
 import { VERSION } from "./version.ts";
 
 export const gateway: Command = {
@@ -39,7 +39,7 @@ export const gateway: Command = {
       completion: "files",
     },
     search: { text: "Let clients search for tools instead of listing all of them" },
-    ...SERVING,
+    ...SERVE_OPTIONS,
   },
   operands: "files",
   examples: ["gateway .mcp.json --env GITHUB_TOKEN", "gateway .vscode/mcp.json --search --http --port 8080"],

@@ -23,7 +23,7 @@ import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 
 /** The options of all commands that serve. */
-export const SERVING: Options = {
+export const SERVE_OPTIONS: Options = {
   stdio: { text: "Serve over standard input and output" },
   http: { text: "Serve over HTTP" },
   port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
@@ -55,7 +55,7 @@ export const serve: Command = {
     "when running calls have finished. After the second, it exits immediately.",
   ],
   options: {
-    ...SERVING,
+    ...SERVE_OPTIONS,
     ...ENDPOINT_OPTIONS,
     skills: { text: "Serve the skills in the folder TARGET; a skill is a folder with a file SKILL.md" },
     watch: { text: "Reload the target when one of its files changes, and notify connected clients" },

@@ -9,7 +9,7 @@ import type { Command } from "./command.ts";
 import { toProxy } from "./config/other_servers.ts";
 import { type ClientFile, readClientFile, toTexts } from "./config/client_file.ts";
 import { followLauncher, isUnlimited, runLimited } from "./gateway/limited_run.ts";
-import type { Loaded } from "./loaded.ts";
+import { checkServers, type Loaded, type LoadOptions } from "./loaded.ts";
 import { platform } from "./platform.ts";
 import { toMessage } from "../ready/problem.ts";
 import { toolSearch } from "../ready/search/search.ts";
@@ -55,16 +55,16 @@ async function serveGateway(args: Args): Promise<number | void> {
   const names = toList(all.env);
   const found = await readClientFile(file, platform.toPath(file));
   const lock = flags.lock === undefined ? undefined : platform.toPath(flags.lock);
-  const open = (isHttp: boolean) =>
-    withAction(`Cannot use ${file}`, () => load(found, { names, isHttp, search: "search" in flags, lock }));
+  const open = (options: LoadOptions = {}) =>
+    withAction(`Cannot use ${file}`, () => load(found, { ...options, names, search: "search" in flags, lock }));
   if (isUnlimited()) {
     // Find all mistakes in the file before starting another process.
-    await (await open(false)).server.close();
+    await (await open()).server.close();
     return await runLimited(args, found, (server) => toTexts(found, server, names));
   }
   followLauncher();
-  await serveLoaded(args, async ({ isHttp = false }) => {
-    const loaded = await open(isHttp);
+  await serveLoaded(args, async (options) => {
+    const loaded = await open(options);
     const own = [
       ...names.flatMap((name) => ["--env", name]),
       ...lock === undefined ? [] : ["--lock", lock],
@@ -74,16 +74,17 @@ async function serveGateway(args: Args): Promise<number | void> {
   });
 }
 
-interface GatewayOptions {
+interface GatewayOptions extends LoadOptions {
   /** The names of the variables that the file may use. */
   readonly names: readonly string[];
-  readonly isHttp: boolean;
   readonly search: boolean;
   readonly lock?: string;
 }
 
-function load(found: ClientFile, { names, isHttp, search, lock }: GatewayOptions): Loaded {
+function load(found: ClientFile, options: GatewayOptions): Loaded {
   const { servers, path } = found;
+  const { names, isHttp = false, search, lock } = options;
+  checkServers(servers.map(({ key: [, name] }) => name), options);
   const proxies = servers.map((server) => {
     const { entry, key: [, name] } = server;
     try {
@@ -94,5 +95,5 @@ function load(found: ClientFile, { names, isHttp, search, lock }: GatewayOptions
   });
   const handlers = [...proxies, ...search ? [toolSearch()] : []];
   const server = createServer({ name: "gateway", version: VERSION, handlers, routes: [health({ details: "all" })] });
-  return { server, files: [path], ofOneUser: servers.map(({ key: [, name] }) => name).join(", ") };
+  return { server, files: [path] };
 }

@@ -35,7 +35,8 @@ export async function findTarget(): Promise<string | undefined> {
  *
  * @throws {CliError} if the target cannot be loaded.
  */
-export async function load(target: string, { imports, isHttp }: LoadOptions = {}): Promise<Loaded> {
+export async function load(target: string, options: LoadOptions = {}): Promise<Loaded> {
+  const { imports } = options;
   const kind = await toKind(target);
   if (kind === "module") return await loadModule(target, imports);
   if (kind === "pattern") {
@@ -49,7 +50,7 @@ export async function load(target: string, { imports, isHttp }: LoadOptions = {}
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
   const { loadConfig, loadFolder } = await importModule<typeof import("./config/server.ts")>("./config/server.ts");
-  return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, { imports, isHttp }));
+  return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, options));
 }
 
 /** Whether a file exists. Also returns `true` without permission to read the file. */

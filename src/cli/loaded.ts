@@ -3,17 +3,12 @@
  */
 import type { Handler, Server } from "../library.ts";
 import type { ImportGraph } from "./import_graph.ts";
-import { CliError } from "./cli_error.ts";
+import { CliError, UsageError } from "./cli_error.ts";
 
 export interface Loaded {
   readonly server: Server;
   /** The files from which the target was loaded, as far as they are known. */
   readonly files: readonly string[];
-  /**
-   * The servers whose credentials the server uses for every client, in words. Such a server may only be reached from this
-   * machine.
-   */
-  readonly ofOneUser?: string;
   /** Notifies clients of changes of the files that the server serves. Returns a function that stops watching. */
   watch?(): () => void;
   /**
@@ -29,6 +24,21 @@ export interface LoadOptions {
   readonly imports?: ImportGraph;
   /** Whether the target is served over HTTP. */
   readonly isHttp?: boolean;
+  /** The address on which the target is served, if other machines can reach it. */
+  readonly publicHost?: string;
+}
+
+/**
+ * Checks that only this machine can reach a server that uses the credentials of other servers for every client.
+ *
+ * @throws {UsageError} if other machines can reach it, and `servers`, the names of the other servers, is not empty.
+ */
+export function checkServers(servers: readonly string[], { publicHost }: LoadOptions): void {
+  if (publicHost === undefined || !servers.length) return;
+  throw new UsageError(
+    `Cannot listen on ${publicHost}: every client could use the credentials of ${servers.join(", ")}; remove --host, ` +
+      "or write a server file with createServer({ auth, handlers: [proxy(…)] })",
+  );
 }
 
 /** Replaces all handlers of a server, and notifies clients once. If the function throws, no handlers are replaced. */

@@ -86,10 +86,10 @@ async function serveTarget(args: Args): Promise<void> {
     );
   }
   if (rest) await checkRest(args);
-  await serveLoaded(args, async ({ isHttp, imports }) => {
+  await serveLoaded(args, async (options) => {
     const target = named ?? await findTarget();
     if ("skills" in flags) return { target, loaded: await loadSkills(named, flags) };
-    return { target, loaded: target === undefined ? await loadDemo() : await load(target, { imports, isHttp }) };
+    return { target, loaded: target === undefined ? await loadDemo() : await load(target, options) };
   });
 }
 
@@ -119,15 +119,10 @@ export async function serveLoaded(args: Args, find: (options: LoadOptions) => Pr
     ? new (await importModule<typeof import("./import_graph.ts")>("./import_graph.ts")).ImportGraph()
     : undefined;
   const loadStart = Date.now();
-  const { target, loaded, command: [command, ...own] = [] } = await find({ isHttp, imports });
-  const { server: whole, ofOneUser } = loaded;
-  if (http && address && ofOneUser && !isLoopbackHost(http.toAuthority(address.hostname))) {
-    await whole.close();
-    throw new UsageError(
-      `Cannot listen on ${address.hostname}: every client could use the credentials of ${ofOneUser}; remove --host, ` +
-        "or write a server file with createServer({ auth, handlers: [proxy(…)] })",
-    );
-  }
+  const isPublic = http && address && !isLoopbackHost(http.toAuthority(address.hostname));
+  const publicHost = isPublic ? address.hostname : undefined;
+  const { target, loaded, command: [command, ...own] = [] } = await find({ isHttp, imports, publicHost });
+  const { server: whole } = loaded;
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
   // If the user has not chosen a server, serve all servers of the file over HTTP.

@@ -276,6 +276,22 @@ for (const { name, program } of runtimes) {
     });
   }
 
+  testProcesses(`${name}: --watch refuses new servers while other machines can reach the server`, async () => {
+    const toConfig = (more: object) => JSON.stringify({ tools: { hi: { description: "x", run: ["true"] } }, ...more });
+    await withFiles({ "mcp.jsonc": toConfig({}) }, async (cwd) => {
+      const words = ["mcp.jsonc", "--watch", "--http", "--host", "0.0.0.0", "--port", "0"];
+      await using server = await start([...program, ...words], { cwd });
+      const [, port] = await server.waitFor(/http:\S+:(\d+)\/mcp/);
+      await using client = await connect(`http://127.0.0.1:${port}/mcp`);
+      const refused = toConfig({ servers: { other: { command: program[0], args: program.slice(1) } } });
+      await Deno.writeTextFile(`${cwd}/mcp.jsonc`, refused);
+      const [, printed] = await server.waitFor(/^(Cannot listen.*)\n\nThe previous version/m);
+      assertEquals(printed, sentence("0.0.0.0", "other"));
+      assertEquals((await client.listTools()).map(({ name }) => name), ["hi"]);
+      assertEquals(printed, (await run([...program, ...words], { cwd })).stderr.split("\n")[0]);
+    });
+  });
+
   testProcesses(
     `${name}: --watch follows the imports of files that a pattern matches, and finds new files`,
     async () => {

@@ -3,7 +3,7 @@
  */
 import { createServer, type Handler, type Server } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { type Loaded, type LoadOptions, swapHandlers } from "../loaded.ts";
+import { checkServers, type Loaded, type LoadOptions, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toBaseName } from "../../ready/files/path.ts";
 import { CliError, withAction } from "../cli_error.ts";
@@ -19,18 +19,26 @@ import type { ConfigPart } from "./pattern_resources.ts";
 export async function loadConfig(
   file: string,
   path: string,
-  { imports, isHttp = false }: LoadOptions = {},
+  options: LoadOptions = {},
 ): Promise<Loaded> {
+  const { imports, isHttp = false } = options;
   // Load these modules only now, because they import packages that servers without a config file do not need.
   const [{ readSources }, { defineServer }] = await Promise.all([
     importModule<typeof import("./source.ts")>("./config/source.ts"),
     importModule<typeof import("./server_definition.ts")>("./config/server_definition.ts"),
   ]);
-  const readDefinition = async () => await defineServer(await readSources(file, path), { imports, isHttp });
-  let { options, parts, files, others } = await readDefinition();
+  const readDefinition = async () => {
+    const { others, options: serverOptions, ...definition } = await defineServer(await readSources(file, path), {
+      imports,
+      isHttp,
+    });
+    checkServers(others, options);
+    return { ...definition, serverOptions };
+  };
+  let { serverOptions, parts, files } = await readDefinition();
   const server = await withAction(
     `Cannot use ${file}`,
-    () => createServer({ ...options, handlers: toHandlers(parts) }),
+    () => createServer({ ...serverOptions, handlers: toHandlers(parts) }),
   );
   let stop = () => {};
   let isWatched = false;
@@ -47,15 +55,15 @@ export async function loadConfig(
     const definition = await readDefinition();
     swapHandlers(server, toHandlers(definition.parts));
     stop();
-    ({ parts, files, others } = definition);
+    ({ parts, files } = definition);
     if (isWatched) stop = watchParts(parts, server);
-    const names = listChanges(options, definition.options);
+    const names = listChanges(serverOptions, definition.serverOptions);
     if (names.length) console.error(`Restart the server to apply the changes to ${names.join(", ")} in ${file}.`);
-    options = definition.options;
+    serverOptions = definition.serverOptions;
     return files;
   }
 
-  return { server, files, ...others.length && { ofOneUser: others.join(", ") }, watch, reload };
+  return { server, files, watch, reload };
 }
 
 export async function loadFolder(target: string, path: string): Promise<Loaded> {

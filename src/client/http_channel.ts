@@ -5,7 +5,7 @@
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  */
 import { McpError } from "../core/protocol/errors.ts";
-import { deno, startBackgroundTimer } from "../core/runtime.ts";
+import { startBackgroundTimer } from "../core/runtime.ts";
 import { isOneWay, OneWayPosts } from "./one_way.ts";
 import { describeResponse, isStream, readStart, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
@@ -131,7 +131,7 @@ export class HttpChannel implements Channel {
     this.#trace?.request?.(method, all);
     if (message) this.#trace?.sent?.(message);
     const { url, sender } = this.#options;
-    const sending = { url, method, headers: all, body: message && toBody(message), signal };
+    const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
     const response = await raceAbort(sender.send(sending, { isInteractive }), signal);
     this.#trace?.response?.(response);
     return response;
@@ -239,15 +239,6 @@ export class HttpChannel implements Channel {
       return status;
     }
   }
-}
-
-/**
- * Returns the body of a message. If a reused connection is cut, Deno sends the request again on another connection, unless
- * its body is a stream or a blob. A server that has already run a call would run it twice.
- */
-function toBody(message: Message): string | Blob {
-  const text = JSON.stringify(message);
-  return deno && message.method === "tools/call" ? new Blob([text]) : text;
 }
 
 /** The signal also aborts when the channel is closed. */

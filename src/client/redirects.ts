@@ -3,6 +3,7 @@
  * the server's URL, because another origin, or another party at the same origin, must not receive the user's
  * credentials, the session id or the body.
  */
+import { fetchOnce, toInitOnce } from "../core/fetch_once.ts";
 import { withFailure } from "../core/kit/failure.ts";
 import { hideCredentials } from "../core/kit/url_text.ts";
 import { isBelow } from "./url_scope.ts";
@@ -13,7 +14,7 @@ export interface HttpMessage {
   /** Defaults to `GET`. */
   readonly method?: string;
   readonly headers: Headers | Readonly<Record<string, string>>;
-  readonly body?: string | Blob;
+  readonly body?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -90,7 +91,7 @@ async function follow(
 export async function send(fetch: Fetch, { href, origin }: URL, init: RequestInit): Promise<Response> {
   try {
     // On Deno, a body that is a blob takes 10 µs instead of 45 µs without a `Request`.
-    return await (fetch === globalFetch ? globalThis.fetch(href, init) : fetch(new Request(href, init)));
+    return await (fetch === globalFetch ? fetchOnce(href, init) : fetch(new Request(href, await toInitOnce(init))));
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     // Some runtimes refuse a URL with credentials, with an error that repeats the URL.

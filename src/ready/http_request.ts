@@ -2,6 +2,7 @@
  * Sends HTTP requests, with limits on time and size. Unless a host is allowed, the requests cannot reach this machine
  * or its network.
  */
+import { fetchOnce } from "../core/fetch_once.ts";
 import { ToolError } from "../library.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
@@ -205,7 +206,7 @@ async function sendOnce(
   if (limits.fetch) return await limits.fetch(new Request(url, { ...init, signal, redirect: "manual" }));
   const address = await checkTarget(url, isAllowed(url, limits), isTrusted);
   const pinned = address === undefined ? undefined : pin(url, init.headers, address);
-  return await fetch(pinned?.url ?? url, { ...init, ...pinned?.init, signal, redirect: "manual" });
+  return await fetchOnce(pinned?.url ?? url, { ...init, ...pinned?.init, signal, redirect: "manual" });
 }
 
 /** Headers and body are never sent to another origin, because they may contain secrets. */

@@ -1,6 +1,7 @@
 /**
  * Requests access tokens that are issued to this server itself, for calls to other servers.
  */
+import { fetchOnce } from "../../core/fetch_once.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
@@ -54,8 +55,7 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsTokenOptions> = {
  */
 export function clientCredentialsToken(options: ClientCredentialsTokenOptions): () => Promise<AccessToken> {
   checkOptions("use clientCredentialsToken()", options, OPTIONS);
-  const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
-    options;
+  const { resource, audience, scopes, fetch: send = fetchOnce, issuer: name, ...client } = options;
   const missing = checkClient(client, "clientCredentialsToken()");
   const issuer = new Issuer(name, send);
   const params = { grant_type: "client_credentials", resource, audience, scope: scopes?.join(" ") };

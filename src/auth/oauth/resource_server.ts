@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/basic/authorization
  */
+import { fetchOnce } from "../../core/fetch_once.ts";
 import type { JWTHeaderParameters } from "jose";
 import {
   type Authentication,
@@ -264,7 +265,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   constructor(options: OAuthOptions<Schema>) {
     checkOptions("use oauth()", options, OPTIONS);
     const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
-    const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
+    const send: Send = options.fetch ?? fetchOnce;
     if (!Array.isArray(options.issuers) || !options.issuers.length) {
       throw new TypeError(
         "Cannot use oauth(): issuers must be a list with at least one authorization server; write it in brackets",

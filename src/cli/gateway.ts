@@ -35,7 +35,7 @@ export const gateway: Command = {
     },
     lock: {
       value: "FILE",
-      text: "Lock file of mcp lock; what is new or has changed is not served",
+      text: "Lock file of mcp lock; entries that are new or have changed are not served",
       completion: "files",
     },
     search: { text: "Let clients search for tools instead of listing all of them" },

@@ -25,7 +25,9 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
     const values = [...new Set(permissions[kind])].sort();
     const comma = values.find((value) => value.includes(","));
     if (comma !== undefined) {
-      throw new CliError(`Cannot permit ${comma}: Deno separates values at commas; use a name without a comma`);
+      throw new CliError(
+        `Cannot grant permission for ${comma}: Deno separates values at commas; use a name without a comma`,
+      );
     }
     return values.length ? `--allow-${kind}=${values}` : [];
   });
@@ -39,7 +41,9 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
  */
 export function toNetAddress({ protocol, hostname, port }: URL): string {
   if (hostname.includes("*")) {
-    throw new CliError(`Cannot permit ${hostname}: Deno would permit all matching hosts; write the name of one host`);
+    throw new CliError(
+      `Cannot grant permission for ${hostname}: Deno would allow all matching hosts; write the name of one host`,
+    );
   }
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }

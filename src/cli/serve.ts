@@ -93,7 +93,7 @@ async function serveTarget(args: Args): Promise<void> {
   });
 }
 
-/** What a command serves. `target` is `undefined` for the demonstration. */
+/** The target that a command serves. `target` is `undefined` for the demonstration. */
 export interface Found {
   readonly target: string | undefined;
   readonly loaded: Loaded;

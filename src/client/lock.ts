@@ -25,8 +25,8 @@ export interface LockOptions {
 
 /**
  * Returns middleware that hides what has changed since `mcp lock` recorded it in a file: tools, prompts, resources,
- * templates, pages of tools, and the instructions. What is not in the file is hidden too. A call of something hidden
- * fails. The file is a path, or the parsed content of the file. Use a lock of its own for each server.
+ * templates, pages of tools, and the instructions. Entries that are not in the file are hidden too. A call of a
+ * hidden entry fails. The file is a path, or the parsed content of the file. Use a lock of its own for each server.
  *
  * ```ts
  * import { type Client, connect, lock } from "@x/mcp/client";
@@ -68,7 +68,7 @@ type Ask = (method: string, params: Params) => Promise<Result>;
 /** The name or URI that a request uses, and the lists that can have the entry. */
 type Subject = readonly [key: unknown, ...kinds: readonly Kind[]];
 
-/** The lock of one connection. */
+/** Compares the lists and texts of one connection with the lock file. */
 export class ServerLock {
   readonly middleware: ClientMiddleware = Object.assign(this.#run.bind(this), { [INTERNALS]: this.#forget.bind(this) });
   readonly #name: string;

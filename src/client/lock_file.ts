@@ -26,7 +26,7 @@ export const KINDS: readonly Kind[] = ["tools", "prompts", "resources", "resourc
 export const SECTIONS = ["server", ...KINDS, "pages"] as const;
 
 /**
- * What a server listed. `server` has its instructions, its name, and what else the server says about itself, without the
+ * The lists and texts of a server. `server` has its instructions, its name, and what else the server says about itself, without the
  * version. The lists have the entry for each name, URI or template, and its digest. `pages` has the digest of each page
  * that a tool names, by URI.
  */
@@ -104,7 +104,7 @@ export async function isSame(locked: Params, name: string, entry: Params, revisi
   const { outputSchema, ...rest }: Params = Object(reviewed);
   const mayLack = revision < "2025-06-18" || revision < "2026" && Object(outputSchema).type !== "object";
   const expected = mayLack && entry.outputSchema === undefined ? rest : reviewed;
-  // Whoever reviews the file reads the entry, so the digest alone does not count.
+  // Reviewers read the entry in the file, so comparing only the digest is not enough.
   return digest === await toDigest(reviewed) && toText(expected) === toText(entry);
 }
 

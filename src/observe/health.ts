@@ -23,8 +23,8 @@ export interface HealthOptions {
    */
   readonly store?: "required" | "optional";
   /**
-   * Who gets the details in the body of `/ready`: callers whose credentials the server accepts, or everybody. A web page
-   * of another origin never gets them. Defaults to `"authenticated"`.
+   * The callers that get the details in the body of `/ready`: callers with credentials that the server accepts, or all
+   * callers. A web page of another origin never gets them. Defaults to `"authenticated"`.
    */
   readonly details?: "authenticated" | "all";
   /** Milliseconds for the check of services and store, after which the server is not ready. Defaults to 2000. */

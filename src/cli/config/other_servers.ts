@@ -9,7 +9,7 @@ import { createStoredAuth } from "../sign_in/sign_in_options.ts";
 import { isAbsolute, joinPath } from "../../ready/files/path.ts";
 import type { OtherServer } from "./schema.ts";
 
-/** What an entry's texts mean. */
+/** Functions and values that interpret the texts of an entry. */
 export interface EntryTexts {
   /** Replaces the environment variables in a text. */
   readonly expand: (text: string) => string;

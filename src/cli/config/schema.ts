@@ -208,7 +208,7 @@ const otherServer = {
     "Whether to add the instructions of the server to those of this server. Defaults to false",
   ),
   lock: path.optional().describe(
-    "The lock file of `mcp lock`, in which the name of the server is its key. What is new or has changed is not served",
+    "The lock file of `mcp lock`, in which the name of the server is its key. Entries that are new or have changed are not served",
   ),
   required: z.boolean().optional().describe(
     "Whether this server only starts if the other server can be reached. Defaults to false",

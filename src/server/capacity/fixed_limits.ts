@@ -92,7 +92,7 @@ export interface FixedLimits {
     readonly answersChecked: number;
     /**
      * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
-     * JSON of all `ctx.once` values of one call may have half of this size, except the values with `maxBytes`.
+     * `ctx.once` values of one call may together use half of this size as JSON. Values with `maxBytes` do not count.
      *
      * Reason: the client must store the state, and send the state with every answer.
      *

@@ -32,7 +32,7 @@ testProcesses("the example of a gateway serves two programs and a server over HT
       env,
     });
     assertEquals(checked.code, 0, checked.stdout + checked.stderr);
-    for (const { program } of allRuntimes) {
+    for (const { name: runtime, program } of allRuntimes) {
       const [command, ...args] = program;
       await using client = await connect({ command, args: [...args, ...words], cwd, env });
       assertEquals((await client.listTools()).map(({ name }) => name), ["search_tools", "call_tool"]);
@@ -42,7 +42,7 @@ testProcesses("the example of a gateway serves two programs and a server over HT
       }
       const called = await client.callTool("call_tool", { name: "files_list_directory", arguments: { path: "." } });
       assert(textOf(called).includes("servers.json"), textOf(called));
-      const wrote = { name: "notes_write", arguments: { title: `by_${command}`, text: "A gateway" } };
+      const wrote = { name: "notes_write", arguments: { title: `by_${runtime}`, text: "A gateway" } };
       const written = await client.callTool("call_tool", wrote);
       assert(!written.isError, textOf(written));
     }

@@ -42,6 +42,8 @@ const DIFFERING = [
 const PROCESSES = [
   "tests/cli/auth_test.ts",
   "tests/cli/bridge_test.ts",
+  "tests/cli/gateway_example_test.ts",
+  "tests/cli/gateway_test.ts",
   "tests/cli/rejections_test.ts",
   "tests/cli/inspector/sign_in_test.ts",
   "tests/cli/sign_in/",

@@ -1,6 +1,7 @@
 /**
  * The server behind a proxy, as one server of this library uses it: the scopes of its callers, and their limits.
  */
+import { delay } from "../core/kit/deadline.ts";
 import { nameLimits, ToolError, withLimits } from "../core/protocol/errors.ts";
 import { INTERNALS } from "../core/internals.ts";
 import type { Context } from "../library.ts";
@@ -44,6 +45,9 @@ interface Proxies {
   // Bound: the handlers of the server.
   readonly pots: Map<string, Upstream>;
 }
+
+/** Milliseconds for which the connection stays open that has found out whether the server has sessions. */
+const SETTLE_MS = 1000;
 
 export class Upstream implements UpstreamParts {
   readonly settings: Settings;
@@ -321,9 +325,12 @@ export class Upstream implements UpstreamParts {
     const isPerCaller = hasSession && !isClient(this.settings.target);
     this.#share = isPerCaller ? "caller" : "all";
     if (!isPerCaller) return;
-    // A command can take seconds to end. The callers do not wait for it.
-    this.#detected = this.#all?.close();
+    const all = this.#all;
     this.#all = undefined;
+    // A command that asks for roots at the start of its session may wait for the answer before it ends, so the
+    // connection stays open for a while. The callers do not wait for it.
+    const { signal } = this.server;
+    this.#detected = delay(SETTLE_MS, { signal, background: true }).catch(() => {}).then(() => all?.close());
   }
 
   async #drop(scopes: readonly Scope[]): Promise<void> {

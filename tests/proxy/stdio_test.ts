@@ -2,8 +2,10 @@
 import process from "node:process";
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { withFolder } from "../support/folder.ts";
 import { sentence } from "../support/messages.ts";
+import { run } from "../support/processes.ts";
 
 const file = new URL("./stdio_upstream.ts", import.meta.url).pathname;
 
@@ -53,4 +55,40 @@ behaviour("a command that cannot be started stops neither the server nor its oth
   assert(isError);
   assert(takeFaults().length > 0);
   await server.close();
+}, { transports: ["http"], eras: ["modern"], perInstance: "services" });
+
+// Ends when its input has ended and its request for roots has an answer, like programs on the official SDK.
+const asking = `
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const timer = setTimeout(() => {}, 110_000);
+let rest = "";
+process.stdin.on("data", (bytes) => {
+  const lines = (rest + bytes).split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.filter(Boolean).map((line) => JSON.parse(line))) {
+    const { protocolVersion } = params ?? {};
+    const tool = { name: "pid", inputSchema: { type: "object" } };
+    if (method === "initialize") {
+      say({ id, result: { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "asking", version: "1.0.0" } } });
+    } else if (method === "tools/list") say({ id, result: { tools: [tool] } });
+    else if (method === "tools/call") say({ id, result: { content: [{ type: "text", text: String(process.pid) }] } });
+    else if (method === "notifications/initialized") setTimeout(() => say({ id: "r", method: "roots/list" }), 100);
+    else if (id === "r") clearTimeout(timer);
+    else if (id !== undefined) say({ id, error: { code: -32601, message: "no" } });
+  }
+});
+`;
+
+behaviour("no process of a command that asks for roots at its start remains", async (connect) => {
+  await withFolder({ "asking.mjs": `import process from "node:process"; ${asking}` }, async (folder) => {
+    const path = `${folder}/asking.mjs`;
+    const args = typeof Deno === "undefined" ? [path] : ["run", "-A", path];
+    const handlers = [proxy({ command: process.execPath, args, exitMs: 120_000 }, { name: "asking" })];
+    const { client, server } = await connect({ handlers }, { principal: { id: "ada" } });
+    const pid = textOf(await client.callTool("pid"));
+    const running = async () => (await run(["pgrep", "-f", path])).stdout.trim();
+    await until(async () => await running() === pid, "only the process of the caller runs");
+    await server.close();
+    await until(async () => await running() === "", "no process runs");
+  });
 }, { transports: ["http"], eras: ["modern"], perInstance: "services" });

@@ -221,7 +221,7 @@ class OwnTasks implements TaskSource {
    * tools have read.
    */
   #toChecked(ctx: Context): Caller {
-    // A request has at most 100 task ids, which limits the size of this map.
+    // Bound: a request has at most 100 task ids.
     const checks = new Map<string, Promise<void>>();
     return {
       ...this.#toCaller(ctx),

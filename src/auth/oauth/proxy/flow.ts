@@ -213,8 +213,9 @@ export class Flow {
     const [, id] = opened;
     const { store, now } = this.#parts;
     const found = await store.get(toKey(id));
-    const pending: Pending | undefined = found && parseJson(found.value) as Pending | undefined;
-    if (!found || !pending?.client || pending.until <= now()) {
+    // Only this class writes these values, and a sign-in that has ended is an empty object.
+    const pending: Partial<Pending> = found ? Object(parseJson(found.value)) : {};
+    if (!found || !isPending(pending) || pending.until <= now()) {
       return toErrorPage(400, "This sign-in has ended. Start again in your app.");
     }
     const name = await this.#toCookie(id);
@@ -306,6 +307,10 @@ export async function readBody({ body }: Request): Promise<string> {
     if (text.length > MAX_FORM) return "";
   }
   return text;
+}
+
+function isPending(value: Partial<Pending>): value is Pending {
+  return value.client !== undefined;
 }
 
 function isLocal(redirectUri: string): boolean {

@@ -140,20 +140,20 @@ export class Grants {
     isFor: (grant: Grant) => Promise<boolean>,
   ): Promise<Issued | Refused> {
     const digest = await sha256(secret);
-    let refused = "unknown" as Refused;
+    const outcome: { refused: Refused } = { refused: "unknown" };
     const issued = await this.#issue(id, toRandom(32), toRandom(32));
     const changed = await this.update(id, async (grant) => {
-      refused = "unknown";
+      outcome.refused = "unknown";
       if (grant.code.digest !== digest || !await isFor(grant)) return;
       if (grant.code.isSpent) {
-        refused = "reused";
+        outcome.refused = "reused";
         return;
       }
       return { ...grant, ...issued.toFields(grant, grant.scopes), code: { ...grant.code, isSpent: true } };
     });
     if (changed) return issued.toIssued(changed.scopes);
-    if (refused === "reused") await this.end(id);
-    return refused;
+    if (outcome.refused === "reused") await this.end(id);
+    return outcome.refused;
   }
 
   /** Returns the grant of a refresh token, and whether the request repeats one that was answered a moment ago. */

@@ -42,7 +42,20 @@ import { fetchWith, ProviderEndError, Upstream } from "./upstream.ts";
 
 export type { ConsentTexts, ListedClient, Provider, ProviderUser };
 export type { ProviderCall, ProviderEndpoints, ProviderTokens, UserCall } from "./provider.ts";
-export { entra, github, google, oauth2, oidc } from "./providers.ts";
+export {
+  entra,
+  type EntraOptions,
+  github,
+  type GitHubOptions,
+  google,
+  type GoogleOptions,
+  oauth2,
+  type OAuth2Options,
+  type OAuth2UserCall,
+  oidc,
+  type OidcOptions,
+  type ProviderClient,
+} from "./providers.ts";
 export { knownRedirects } from "./redirect_uris.ts";
 
 /** Facts for the `who` function of {@linkcode oauthProxy}. */
@@ -216,6 +229,7 @@ export function oauthProxy(options: OAuthProxyOptions): OAuthProxy {
 /** Adds members that are not options of an authentication, because the server refuses unknown options. */
 function withMembers<T extends object, M extends object>(target: T, members: M): T & M {
   const added = Object.entries(members).map(([name, value]) => [name, { value }] as const);
+  // The cast is safe, because the object gets all members.
   return Object.defineProperties(target, Object.fromEntries(added)) as T & M;
 }
 
@@ -559,7 +573,7 @@ function toDecision(
 ): { readonly subject: string; readonly scopes: readonly string[] } | undefined {
   if (found === false) return;
   if (found === true) return { subject: user.subject, scopes: wanted };
-  const { subject = user.subject, scopes = wanted } = Object(found) as WhoDecision;
+  const { subject = user.subject, scopes = wanted }: Partial<WhoDecision> = Object(found);
   const isValid = isObject(found) && isPlain(found) && typeof subject === "string" && subject !== "" &&
     Array.isArray(scopes);
   if (!isValid) throw new TypeError("Cannot sign in a user: who returned neither a boolean nor { subject, scopes }");

@@ -465,7 +465,7 @@ Deno.test("no random client id leads to a request for a private host", async () 
   assert(urls.length > 5, "the texts are too random");
   for (const url of urls) {
     const { hostname, pathname, protocol } = new URL(url);
-    assert(!/localhost$|^127\.|^\[|^mcp\.example\.com$|\.$|^[^.]+$/.test(hostname), url);
+    assert(!/(^|\.)localhost$|^[\d.]+$|^\[|^mcp\.example\.com$|\.$|^[^.]+$/.test(hostname), url);
     assert(protocol === "https:" && pathname !== "/" && !/(^|\/)\.{1,2}(\/|$)/.test(pathname), url);
   }
 });

@@ -106,6 +106,7 @@ const REFUSED: readonly (readonly [name: string, uri: string, own?: string])[] =
   ["another query on loopback", "http://127.0.0.1:1/cb?a", "http://127.0.0.1/cb"],
   ["another loopback name", "http://localhost/cb", "http://127.0.0.1/cb"],
   ["another loopback address", "http://127.0.0.2/cb", "http://127.0.0.2/cb"],
+  ["a fragment after a query on loopback", "http://127.0.0.1/cb?a#b"],
   ["https on loopback", "https://localhost/cb", "https://localhost/cb"],
   ["localhost as a subdomain", "http://localhost.evil.com/cb"],
   ["an address as a subdomain", "http://127.0.0.1.evil.com/cb"],

@@ -57,6 +57,7 @@ import { systemClock } from "../../src/core/timers.ts";
 import { skills } from "../../src/extensions/skills/skills.ts";
 import { task } from "../../src/extensions/tasks/tasks.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
+import { anyone, entra, github, google, oauth2, oauthProxy, oidc } from "../../src/auth/oauth/proxy/proxy.ts";
 import { webMcp } from "../../src/web/web.ts";
 import { APP, Tab } from "../client/oauth/tab.ts";
 import { behaviour } from "../support/behaviour.ts";
@@ -100,6 +101,8 @@ const local = {
 };
 const client = { clientId: "x", clientSecret: "y", secretIn: "body" };
 const issuer = "https://login.example";
+const atProvider = { clientId: "x", clientSecret: "y", scopes: ["a"] };
+const TENANT = "00000000-0000-0000-0000-000000000000";
 const server = createServer(about);
 const audit = extension({ id: "com.example/audit", listen: { ids: { filter: { type: "object" } } } });
 const plain = extension({ id: "com.example/plain" });
@@ -266,6 +269,34 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       return elicitationLinks().elicit(ctx, "k", options);
     }, { message: "m", url: "https://a.example/pay", data: 1, singleUse: true }],
   ],
+  "./oauth/proxy entra": [[entra, { ...atProvider, tenant: "example.com", tenants: [TENANT] }]],
+  "./oauth/proxy github": [[github, { ...atProvider, selectAccount: true }]],
+  "./oauth/proxy google": [[google, { ...atProvider, selectAccount: true, hostedDomain: "example.com" }]],
+  "./oauth/proxy oauth2": [[oauth2, {
+    ...atProvider,
+    name: "P",
+    endpoints: { authorize: `${issuer}/a`, token: `${issuer}/t` },
+    apis: [issuer],
+    params: {},
+    user: () => undefined,
+    ends: ["a"],
+  }]],
+  "./oauth/proxy oidc": [
+    [(options) => oidc(issuer, options), { ...atProvider, apis: [issuer], params: {}, name: "P" }],
+  ],
+  "./oauth/proxy oauthProxy": [[oauthProxy, {
+    resource: "https://a.example/mcp",
+    provider: github(atProvider),
+    who: anyone,
+    scopes: ["a"],
+    redirects: ["https://b.example/callback"],
+    clients: [{ id: "a", name: "A", redirects: ["https://c.example/callback"] }],
+    prefix: "p",
+    name: "A",
+    texts: { title: "T" },
+    fetch: text,
+    documents: { fetch: text },
+  }]],
   "./oauth oauth": [[oauth, {
     resource: "https://a.example/mcp",
     issuers: [issuer],
@@ -546,6 +577,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./auth findPrincipal": "a context and an authentication",
   "./auth requirePrincipal": "a context, and an authentication",
   "./oauth toPrincipalId": "an issuer and a subject",
+  "./oauth/proxy anyone": "a user",
   ". withJsonSchema": "a schema",
   "./websocket attachSocket": "a server, a socket and a principal",
   "./client/oauth memoryTokens": "nothing",

@@ -33,6 +33,7 @@ export interface Provider {
 export interface ProviderCall {
   /** Sends a request. Replaced in tests. */
   readonly fetch: (request: Request) => Promise<Response>;
+  /** Aborts when the response is no longer needed. */
   readonly signal: AbortSignal;
 }
 
@@ -46,7 +47,9 @@ export interface UserCall extends ProviderCall {
 export interface ProviderEndpoints {
   /** `iss` that the provider adds to the redirect (RFC 9207), if it declares that it does so. */
   readonly issuer?: string;
+  /** URL of the authorization endpoint. */
   readonly authorize: string;
+  /** URL of the token endpoint. */
   readonly token: string;
   /** Whether the provider accepts PKCE. Defaults to `true`. */
   readonly pkce?: boolean;
@@ -54,8 +57,11 @@ export interface ProviderEndpoints {
 
 /** The tokens of a user at a provider. */
 export interface ProviderTokens {
+  /** Token for the `apis` of the provider. */
   readonly accessToken: string;
+  /** Token with which the access token is renewed. */
   readonly refreshToken?: string;
+  /** ID token of OpenID Connect, as the provider has sent it. */
   readonly idToken?: string;
   /** Time at which the access token expires, in milliseconds since 1970. */
   readonly expiresAt?: number;

@@ -399,6 +399,7 @@ export interface OAuth2UserCall {
    * Does not follow redirects.
    */
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
+  /** Aborts when the response is no longer needed. */
   readonly signal: AbortSignal;
 }
 

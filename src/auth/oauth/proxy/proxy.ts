@@ -155,7 +155,7 @@ export interface OAuthProxy extends Authentication {
 }
 
 /** Accepts every user of the provider. */
-export const anyone: Who = () => true;
+export const anyone: Who = (): boolean => true;
 
 /** Time for which an accepted token is not looked up again, in milliseconds. */
 const SEEN_MS = 10_000;

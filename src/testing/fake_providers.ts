@@ -4,6 +4,7 @@
  */
 import { toBase64Url } from "../core/kit/base64.ts";
 import { parseJson } from "../core/kit/json.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 
 /** Facts that both fakes have. */
@@ -84,6 +85,10 @@ export interface FakeGoogleOptions extends FakeProviderOptions<FakeGoogleUser> {
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
+const SHARED = { users: "list", callback: "text", date: "function" } as const;
+const GITHUB: KnownOptions<keyof FakeGitHubOptions> = { names: { ...SHARED, isApp: "boolean" } };
+const GOOGLE: KnownOptions<keyof FakeGoogleOptions> = { names: { ...SHARED, claims: true } };
+
 /**
  * Creates a stand-in for GitHub with two users and their repositories.
  *
@@ -102,6 +107,7 @@ export interface FakeGoogleOptions extends FakeProviderOptions<FakeGoogleUser> {
  * ```
  */
 export function fakeGitHub(options: FakeGitHubOptions = {}): FakeProvider<FakeGitHubUser> {
+  checkOptions("create a fake of GitHub", options, GITHUB);
   return new GitHub(options);
 }
 
@@ -120,6 +126,7 @@ export function fakeGitHub(options: FakeGitHubOptions = {}): FakeProvider<FakeGi
  * ```
  */
 export function fakeGoogle(options: FakeGoogleOptions = {}): FakeProvider<FakeGoogleUser> {
+  checkOptions("create a fake of Google", options, GOOGLE);
   return new Google(options);
 }
 

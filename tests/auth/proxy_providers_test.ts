@@ -450,7 +450,13 @@ Deno.test("oidc() reads the endpoints from metadata with the same issuer", async
     ["https://api.example"],
   ]);
   const pages = oidcPages(key);
-  const found = { issuer: undefined, authorize: `${ISSUER}/authorize`, token: `${ISSUER}/token`, pkce: true };
+  const found = {
+    issuer: undefined,
+    authorize: `${ISSUER}/authorize`,
+    token: `${ISSUER}/token`,
+    secretIn: "header",
+    pkce: true,
+  };
   assertEquals(await provider.endpoints(toCall(pages.fetch)), found);
   assertEquals(await provider.endpoints(toCall(pages.fetch)), found);
   assertEquals(pages.paths, ["https://login.example/.well-known/oauth-authorization-server/realms/a", METADATA_URL]);

@@ -30,6 +30,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/tasks": 9,
   "./handlers": 15,
   "./layers": 30,
+  "./oauth/proxy": 28,
   "./observe": 39,
   "./serve": 3,
   "./observe/opentelemetry": 4,

@@ -36,7 +36,7 @@ import { postgresStore } from "../../src/stores/postgres/postgres.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
+import { connectTest, fakeContext, fakeGitHub, fakeGoogle, replay, testTask } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/test_store.ts";
 import { serve } from "../../src/server/serve.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
@@ -557,6 +557,18 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     session: 1,
     method: "a",
     params: {},
+  }]],
+  "./testing fakeGitHub": [[fakeGitHub, {
+    users: [],
+    callback: "http://127.0.0.1:3000/callback",
+    date: () => 0,
+    isApp: true,
+  }]],
+  "./testing fakeGoogle": [[fakeGoogle, {
+    users: [],
+    callback: "http://127.0.0.1:3000/callback",
+    date: () => 0,
+    claims: {},
   }]],
   "./testing replay": [[(options) => replay({ run: text }, {}, options), { answers: {}, services: {} }]],
   "./testing testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],

@@ -19,8 +19,8 @@ export interface Provider {
   /** Returns the endpoints. May read them from the metadata of the provider. */
   endpoints(options: ProviderCall): Promise<ProviderEndpoints>;
   /**
-   * Returns the user of a token. Throws if the provider does not respond, and returns `undefined` if the provider does not
-   * accept the token.
+   * Returns the user of a token. Returns `undefined` if the provider does not accept the token. Throws if the provider does
+   * not respond, or the ID token is not valid.
    */
   findUser(tokens: ProviderTokens, options: UserCall): Promise<ProviderUser | undefined>;
   /** Whether a response of the token endpoint ends the grant, so that the user must sign in again. */
@@ -51,6 +51,8 @@ export interface ProviderEndpoints {
   readonly authorize: string;
   /** URL of the token endpoint. */
   readonly token: string;
+  /** Place of the client's secret in token requests. Defaults to the body. */
+  readonly secretIn?: "body" | "header";
   /** Whether the provider accepts PKCE. Defaults to `true`. */
   readonly pkce?: boolean;
 }

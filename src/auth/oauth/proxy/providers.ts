@@ -324,8 +324,8 @@ export function oidc(issuer: string, options: OidcOptions): Provider {
     apis: readOrigins("oidc()", options.apis ?? []),
     params: readParams("oidc()", options.params),
     async endpoints(call) {
-      const { issuer, authorize, token, pkce } = await metadata.get(call);
-      return { issuer, authorize, token, pkce };
+      const { issuer, authorize, token, pkce, secretIn } = await metadata.get(call);
+      return { issuer, authorize, token, pkce, secretIn };
     },
     async findUser(tokens, call) {
       const { userinfo } = await metadata.get(call);
@@ -378,10 +378,13 @@ async function loadMetadata(issuer: string, url: URL, send: Send): Promise<OidcM
         throw new Error(`${place} contains no authorization_endpoint and token_endpoint over https`);
       }
       const methods = json.code_challenge_methods_supported;
+      // Without the list, the client authenticates with the header (OpenID Connect Discovery 1.0, section 3).
+      const { token_endpoint_auth_methods_supported: ways = ["client_secret_basic"] } = json;
       return {
         issuer: json.authorization_response_iss_parameter_supported === true ? issuer : undefined,
         authorize,
         token,
+        secretIn: Array.isArray(ways) && ways.includes("client_secret_basic") ? "header" : "body",
         pkce: !Array.isArray(methods) || methods.includes("S256"),
         jwks: readEndpoint(json.jwks_uri),
         userinfo: readEndpoint(json.userinfo_endpoint),

@@ -5,6 +5,16 @@
  * in at the provider, and gives the client tokens that only this server accepts. Tokens of the provider never reach a
  * client.
  *
+ * ```ts
+ * import { github, oauthProxy } from "@x/mcp/oauth/proxy";
+ *
+ * export const login = oauthProxy({
+ *   resource: "http://127.0.0.1:3000/mcp",
+ *   provider: github({ clientId: "Iv1.0a1b", clientSecret: "0123456789abcdef" }),
+ *   who: ({ facts }) => facts.login === "ada",
+ * });
+ * ```
+ *
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
@@ -375,7 +385,10 @@ class SignIn {
         const signal = AbortSignal.timeout(CALL_MS);
         let decided;
         try {
-          const tokens = await upstream.findTokens(id, signal);
+          // Renew the tokens where that is possible, because an ID token is valid only for a while, and the provider may
+          // have ended the sign-in.
+          const { refreshToken, accessToken } = grant.tokens;
+          const tokens = await upstream.findTokens(id, signal, refreshToken === undefined ? undefined : accessToken);
           const user = tokens && await provider.findUser(tokens, { fetch, signal });
           const { scopes } = grant;
           decided = user && await decide(user, { token: tokens.accessToken, scopes, signal });

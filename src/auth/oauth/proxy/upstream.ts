@@ -1,6 +1,7 @@
 /**
  * The tokens of users at the provider: the exchange of codes, renewal under a lease, and requests of tools.
  */
+import { toBasicCredentials } from "../../../core/kit/basic_credentials.ts";
 import { delay } from "../../../core/kit/deadline.ts";
 import { quote } from "../../../core/protocol/errors.ts";
 import { sendJson } from "../http.ts";
@@ -25,12 +26,20 @@ export async function requestTokens(
   params: Readonly<Record<string, string>>,
   { fetch, signal, now }: ProviderCall & { readonly now: number },
 ): Promise<ProviderTokens> {
-  const { token } = await provider.endpoints({ fetch, signal });
-  const body = new URLSearchParams({ ...params, client_id: provider.clientId, client_secret: provider.clientSecret });
+  const { token, secretIn } = await provider.endpoints({ fetch, signal });
+  const { clientId, clientSecret } = provider;
+  const isInHeader = secretIn === "header";
+  const body = new URLSearchParams({
+    ...params,
+    ...!isInHeader && { client_id: clientId, client_secret: clientSecret },
+  });
   const response = await sendJson((url, init) => fetch(new Request(url, init)), token, {
     method: "POST",
     body: body.toString(),
-    headers: { "content-type": "application/x-www-form-urlencoded" },
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      ...isInHeader && { authorization: toBasicCredentials(clientId, clientSecret) },
+    },
     signal,
   });
   const { status, json } = response;

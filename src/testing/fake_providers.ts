@@ -172,6 +172,7 @@ abstract class Fake<I extends string | number, U extends { readonly id: I }> {
 
   constructor({ users, callback, date = () => Date.now() }: FakeProviderOptions<U>, defaults: readonly U[]) {
     this.users = [...users ?? defaults];
+    if (!this.users.length) throw new TypeError("Cannot create a fake provider: users is empty; add a user");
     this.current = this.users[0].id;
     this.date = date;
     this.#callback = callback;

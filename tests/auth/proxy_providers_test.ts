@@ -454,7 +454,7 @@ Deno.test("oidc() reads the endpoints from metadata with the same issuer", async
     issuer: undefined,
     authorize: `${ISSUER}/authorize`,
     token: `${ISSUER}/token`,
-    secretIn: "header",
+    secretIn: "header" as const,
     pkce: true,
   };
   assertEquals(await provider.endpoints(toCall(pages.fetch)), found);

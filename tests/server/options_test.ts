@@ -559,13 +559,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     params: {},
   }]],
   "./testing fakeGitHub": [[fakeGitHub, {
-    users: [],
+    users: [{ id: 1, login: "a" }],
     callback: "http://127.0.0.1:3000/callback",
     date: () => 0,
     isApp: true,
   }]],
   "./testing fakeGoogle": [[fakeGoogle, {
-    users: [],
+    users: [{ id: "1", email: "a@example.com", verified: true }],
     callback: "http://127.0.0.1:3000/callback",
     date: () => 0,
     claims: {},

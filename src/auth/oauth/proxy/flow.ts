@@ -4,9 +4,11 @@
  * @see specification/2026-07-28/basic/authorization
  * @see RFC 9207 (the `iss` parameter)
  */
+import { deadline } from "../../../core/kit/deadline.ts";
 import { parseJson } from "../../../core/kit/json.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";
 import { isLoopback } from "../../../core/kit/loopback_host.ts";
+import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
 import type { StoreView } from "../../../server/engine/store.ts";
 import { readCookies } from "../../credentials.ts";
@@ -22,6 +24,8 @@ const FLOW_MS = 600_000;
 /** Maximum number of sign-ins that a browser can have open at the same time. */
 const MOST_COOKIES = 8;
 const MAX_FORM = 16_384;
+/** Time in which a body must arrive, in milliseconds. */
+const BODY_MS = 10_000;
 /** Rate of the pages, for each address. */
 const PAGE_RATE = { calls: 60, perMs: 60_000 };
 
@@ -45,6 +49,7 @@ interface Pending extends FlowRequest {
 
 export interface FlowParts extends GrantsParts {
   readonly store: StoreView;
+  readonly clock: Clock;
   readonly grants: Grants;
   readonly clients: Clients;
   readonly redirects: RedirectRules;
@@ -136,7 +141,7 @@ export class Flow {
     if (request.headers.get("origin") !== this.#parts.issuer) {
       return toErrorPage(400, "The form does not come from this server.");
     }
-    const form = new URLSearchParams(await readForm(request));
+    const form = new URLSearchParams(await readForm(request, this.#parts.clock));
     const flow = await this.#open(form.getAll("request"));
     const action = form.getAll("action");
     if (!flow || action.length !== 1) return toErrorPage(400, "The form has expired. Start again in your app.");
@@ -293,20 +298,31 @@ export class Flow {
 }
 
 /** Reads a form of limited size. */
-export async function readForm(request: Request): Promise<string> {
+export async function readForm(request: Request, clock: Clock): Promise<string> {
   const isForm = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(request.headers.get("content-type") ?? "");
-  return isForm ? await readBody(request) : "";
+  return isForm ? await readBody(request, clock) : "";
 }
 
-/** Returns an empty text if the body is too long. */
-export async function readBody({ body }: Request): Promise<string> {
+/** Returns an empty text if the body is too long, or does not arrive in time. */
+export async function readBody({ body }: Request, clock: Clock): Promise<string> {
+  const reader = body?.getReader();
+  if (!reader) return "";
+  try {
+    return await deadline(readAll(reader), { ms: BODY_MS, onTimeout: () => "", clock });
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+async function readAll(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
   let text = "";
-  if (!body) return text;
-  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
-    text += piece;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    text += decoder.decode(value, { stream: true });
     if (text.length > MAX_FORM) return "";
   }
-  return text;
 }
 
 function isPending(value: Partial<Pending>): value is Pending {

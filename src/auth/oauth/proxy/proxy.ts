@@ -357,6 +357,7 @@ class SignIn {
     const flow = new Flow({
       ...seals,
       store,
+      clock: server.clock,
       now,
       grants,
       clients,
@@ -376,6 +377,7 @@ class SignIn {
       clients,
       issuer: origin,
       resource: this.resource,
+      clock: server.clock,
       now,
       end,
       async markUsed({ id, at, ttlMs }) {
@@ -463,7 +465,7 @@ class SignIn {
       },
       { path: "/token", fetch: (request, info) => this.#run(({ tokens }) => tokens.token(request, info)) },
       { path: "/revoke", fetch: (request, info) => this.#run(({ tokens }) => tokens.revoke(request, info)) },
-      { path: "/register", fetch: (request) => this.#run(({ clients }) => this.#register(request, clients)) },
+      { path: "/register", fetch: (request) => this.#run((running) => this.#register(request, running)) },
     ];
   }
 
@@ -472,15 +474,17 @@ class SignIn {
     return await run(this.#running);
   }
 
-  async #register(request: Request, clients: Clients): Promise<Response> {
+  async #register(request: Request, { clients, server: { clock } }: Running): Promise<Response> {
     const refused = checkMethod(request);
     if (refused) return refused;
+    // Read before a registration counts, because slow bodies would otherwise prevent all registrations.
+    const body = await readBody(request, clock);
     if (this.#registrations >= MOST_REGISTRATIONS) {
       return toError(new OAuthError("temporarily_unavailable", "too many registrations; try again later", 503));
     }
     this.#registrations++;
     try {
-      const { status, json } = await clients.register(await readBody(request));
+      const { status, json } = await clients.register(body);
       return toJson(status, json);
     } finally {
       this.#registrations--;

@@ -5,6 +5,7 @@
  * @see RFC 7009 (Token Revocation)
  */
 import { sha256 } from "../../../core/kit/sha256.ts";
+import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
 import { type Clients, OAuthError } from "./clients.ts";
 import { readForm } from "./flow.ts";
@@ -18,6 +19,7 @@ export interface TokenEndpointParts {
   readonly clients: Clients;
   readonly issuer: string;
   readonly resource: URL;
+  readonly clock: Clock;
   readonly now: () => number;
   readonly markUsed: (use: { readonly id: string; readonly at: number; readonly ttlMs: number }) => Promise<boolean>;
   /**
@@ -100,7 +102,7 @@ export class TokenEndpoint {
     const refused = checkMethod(request);
     if (refused) return refused;
     try {
-      const form = new URLSearchParams(await readForm(request));
+      const form = new URLSearchParams(await readForm(request, this.#parts.clock));
       const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
       if (repeated !== undefined) throw new OAuthError("invalid_request", "a parameter is repeated", 400);
       if (request.headers.has("authorization")) {

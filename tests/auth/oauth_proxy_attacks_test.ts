@@ -1,0 +1,38 @@
+// Attacks on `oauthProxy`: each test is an attack that must fail.
+import { assert, assertEquals } from "@std/assert";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { Browser, open, origin, redirectUri } from "./proxy_flow.ts";
+
+const FORM = { "content-type": "application/x-www-form-urlencoded" };
+
+/** A body that sends one byte and never ends. `isCancelled` is set when the server stops reading it. */
+function toSlowBody() {
+  const state = { isCancelled: false };
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new Uint8Array([97])),
+    cancel() {
+      state.isCancelled = true;
+    },
+  });
+  return { body, state };
+}
+
+Deno.test("bodies that never end prevent no registration, and the server stops reading them", async () => {
+  const clock = fakeClock();
+  const { browser, server } = open({}, { clock, store: memoryStore({ clock }) });
+  const bodies = Array.from({ length: 70 }, toSlowBody);
+  const paths = ["/token", "/consent", "/revoke", ...Array.from({ length: 67 }, () => "/register")];
+  const answers = paths.map((path, at) =>
+    browser.open(origin + path, { method: "POST", body: bodies[at].body, headers: { ...FORM, origin } })
+  );
+  // The server reads all bodies before it handles the next request of another peer.
+  const registration = { method: "POST", body: JSON.stringify({ redirect_uris: [redirectUri] }) };
+  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setTimeout(resolve));
+  assertEquals((await new Browser(server, "192.0.2.9").open(`${origin}/register`, registration)).status, 201);
+  await clock.advance(10_000);
+  for (const { status } of await Promise.all(answers)) assert([200, 400, 503].includes(status), `${status}`);
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(bodies.filter(({ state }) => !state.isCancelled).length, 0);
+  await server.close();
+});

@@ -21,6 +21,7 @@ function toSlowBody() {
 Deno.test("bodies that never end prevent no registration, and the server stops reading them", async () => {
   const clock = fakeClock();
   const { browser, server } = open({}, { clock, store: memoryStore({ clock }) });
+  await server.ready();
   const bodies = Array.from({ length: 70 }, toSlowBody);
   const paths = ["/token", "/consent", "/revoke", ...Array.from({ length: 67 }, () => "/register")];
   const answers = paths.map((path, at) =>
@@ -34,5 +35,17 @@ Deno.test("bodies that never end prevent no registration, and the server stops r
   for (const { status } of await Promise.all(answers)) assert([200, 400, 503].includes(status), `${status}`);
   await new Promise((resolve) => setTimeout(resolve));
   assertEquals(bodies.filter(({ state }) => !state.isCancelled).length, 0);
+  await server.close();
+});
+
+Deno.test("a request with very many parameters costs little, and the page shows none of their names", async () => {
+  const { browser, server } = open();
+  const query = Array.from({ length: 16_000 }, (_, at) => at.toString(36)).join("&");
+  await (await browser.open(`${origin}/authorize`)).body?.cancel();
+  const start = performance.now();
+  const page = await browser.open(`${origin}/authorize?${query}&call+us=1&call+us=2`);
+  // A comparison of each name with each other name takes more than a second.
+  assert(performance.now() - start < 300, `${performance.now() - start} ms`);
+  assertEquals([page.status, (await page.text()).includes("call us")], [400, false]);
   await server.close();
 });

@@ -82,8 +82,8 @@ export class Flow {
     if (refused) return refused;
     if (request.method !== "GET") return toErrorPage(405, "This page accepts only GET requests.");
     const { searchParams } = new URL(request.url);
-    const repeated = [...searchParams.keys()].find((name) => searchParams.getAll(name).length > 1);
-    if (repeated !== undefined) return toErrorPage(400, `The parameter ${JSON.stringify(repeated)} is repeated.`);
+    // The page does not show the name, because anybody could write a message to the user into it.
+    if (hasRepeated(searchParams)) return toErrorPage(400, "A parameter of the request is repeated.");
     const params = Object.fromEntries(searchParams);
     const { redirects, clients, provider, serverName, texts, seal, now } = this.#parts;
     let client;
@@ -295,6 +295,12 @@ export class Flow {
     const location = `${redirectUri}${redirectUri.includes("?") ? "&" : "?"}${query}`;
     return new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
   }
+}
+
+/** Tests whether a name occurs twice. */
+export function hasRepeated(params: URLSearchParams): boolean {
+  const names = [...params.keys()];
+  return new Set(names).size < names.length;
 }
 
 /** Reads a form of limited size. */

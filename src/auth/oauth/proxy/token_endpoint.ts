@@ -8,7 +8,7 @@ import { sha256 } from "../../../core/kit/sha256.ts";
 import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
 import { type Clients, OAuthError } from "./clients.ts";
-import { readForm } from "./flow.ts";
+import { hasRepeated, readForm } from "./flow.ts";
 import type { Grant, Grants, Issued, Refused } from "./grants.ts";
 
 /** Number of wrong codes and tokens of an address, so that guesses cannot use up the time of the server. */
@@ -103,8 +103,7 @@ export class TokenEndpoint {
     if (refused) return refused;
     try {
       const form = new URLSearchParams(await readForm(request, this.#parts.clock));
-      const repeated = [...form.keys()].find((name) => form.getAll(name).length > 1);
-      if (repeated !== undefined) throw new OAuthError("invalid_request", "a parameter is repeated", 400);
+      if (hasRepeated(form)) throw new OAuthError("invalid_request", "a parameter is repeated", 400);
       if (request.headers.has("authorization")) {
         throw new OAuthError("invalid_client", "the client must not use a secret; use client_id in the form", 401);
       }

@@ -2,7 +2,18 @@
 import { assert, assertEquals } from "@std/assert";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { Browser, open, origin, redirectUri } from "./proxy_flow.ts";
+import {
+  Browser,
+  call,
+  open,
+  origin,
+  redirectUri,
+  refresh,
+  register,
+  signIn,
+  TestProvider,
+  toRequest,
+} from "./proxy_flow.ts";
 
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
 
@@ -48,4 +59,21 @@ Deno.test("a request with very many parameters costs little, and the page shows 
   assert(performance.now() - start < 300, `${performance.now() - start} ms`);
   assertEquals([page.status, (await page.text()).includes("call us")], [400, false]);
   await server.close();
+});
+
+Deno.test("after a change of the provider, tokens of the old provider are not accepted and not sent", async () => {
+  const store = memoryStore();
+  const old = open({}, { store });
+  const { client, access, refresh: token } = await signIn(old);
+  const { provider: { provider } } = old;
+  for (const change of [{ name: "Other" }, { clientId: "other" }]) {
+    const other = new TestProvider();
+    const changed = open({ provider: { ...provider, ...change }, fetch: other.fetch, prefix: "provider" }, { store });
+    assertEquals((await call(changed, access))[0], 401);
+    assertEquals((await refresh(changed.browser, client, token)).status, 400);
+    assertEquals(other.requests.length, 0);
+    // Clients remain registered.
+    assertEquals((await changed.browser.open(await toRequest(client))).status, 200);
+  }
+  await old.server.close();
 });

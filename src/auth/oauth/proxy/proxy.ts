@@ -323,13 +323,16 @@ class SignIn {
     const { origin } = this.resource;
     const now = () => server.clock.date();
     const { href } = this.resource;
-    const seals = {
-      seal: (value: unknown) => sealer.seal(href, value),
-      open: (text: string) => sealer.open(href, text),
-    };
+    const toSeals = (purpose: string) => ({
+      seal: (value: unknown) => sealer.seal(purpose, value),
+      open: (text: string) => sealer.open(purpose, text),
+    });
+    // After a change of the provider, a grant of the old provider would otherwise name a user of the new provider, who
+    // can have the same id, and the new provider would receive the tokens of the old provider.
+    const seals = toSeals(JSON.stringify([href, provider.name, provider.clientId]));
     const grants = new Grants({ store, ...seals, now });
     const clients = new Clients({
-      sealer: seals,
+      sealer: toSeals(href),
       date: now,
       rules: this.#redirects,
       clients: known,

@@ -77,3 +77,15 @@ Deno.test("after a change of the provider, tokens of the old provider are not ac
   }
   await old.server.close();
 });
+
+Deno.test("an invalid request is no redirect to the host of a metadata document", async () => {
+  const id = "https://app.example.com/client.json";
+  const redirect_uri = "https://app.example.com/callback";
+  const document = { client_id: id, client_name: "App", redirect_uris: [redirect_uri, redirectUri] };
+  const { browser, server } = open({ documents: { fetch: () => Promise.resolve(Response.json(document)) } });
+  const page = await browser.open(await toRequest(id, { redirect_uri, response_type: "token" }));
+  assertEquals([page.status, page.headers.get("location")], [400, null]);
+  assertEquals((await browser.open(await toRequest(id, { redirect_uri }))).status, 200);
+  assertEquals((await browser.open(await toRequest(id, { response_type: "token" }))).status, 303);
+  await server.close();
+});

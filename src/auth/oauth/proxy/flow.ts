@@ -99,7 +99,14 @@ export class Flow {
     if (problem !== undefined) return toErrorPage(400, problem);
     const { state } = params;
     const found = this.#read(params);
-    if (found instanceof OAuthError) return this.#toClient({ redirectUri, state }, found);
+    if (found instanceof OAuthError) {
+      // Anybody can publish a metadata document, so that a redirect to its host without a question would be an open
+      // redirect (RFC 9700, section 4.11.2).
+      const isKnown = client.isTrusted || redirects.findListProblem(redirectUri) === undefined;
+      return isKnown
+        ? this.#toClient({ redirectUri, state }, found)
+        : toErrorPage(400, `The request of the app is not valid: ${found.description}.`);
+    }
     const flow: FlowRequest = { client: client.id, redirectUri, state, ...found, until: now() + FLOW_MS };
     return toConsentPage({
       client: client.name,

@@ -1,5 +1,6 @@
 // Attacks on `oauthProxy`: each test is an attack that must fail.
 import { assert, assertEquals } from "@std/assert";
+import { fetchWith } from "../../src/auth/oauth/proxy/upstream.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
@@ -88,4 +89,51 @@ Deno.test("an invalid request is no redirect to the host of a metadata document"
   assertEquals((await browser.open(await toRequest(id, { redirect_uri }))).status, 200);
   assertEquals((await browser.open(await toRequest(id, { response_type: "token" }))).status, 303);
   await server.close();
+});
+
+const API = "https://api.provider.example";
+
+/** Sends a request as `login.fetch()` does. `redirects` maps URLs to locations. Returns the requests that were sent. */
+async function follow(url: string, redirects: Readonly<Record<string, string>>, headers: HeadersInit = {}) {
+  const sent: Request[] = [];
+  const answer = (request: Request) => {
+    sent.push(request);
+    const location = redirects[request.url];
+    return Promise.resolve(
+      location === undefined ? new Response("end") : new Response(null, { status: 302, headers: { location } }),
+    );
+  };
+  await fetchWith("token", new Request(url, { headers }), { apis: [API], fetch: answer }).catch(() => {});
+  return sent.map((each) => [each.url, each.headers.get("authorization"), each.headers.get("cookie")]);
+}
+
+Deno.test("a host to which an API redirects gets no credentials, and cannot choose a request with the token", async () => {
+  const redirects = { [`${API}/a`]: "https://evil.example/b", "https://evil.example/b": `${API}/delete` };
+  assertEquals(await follow(`${API}/a`, redirects, { cookie: "a=1", authorization: "Bearer own" }), [
+    [`${API}/a`, "Bearer token", "a=1"],
+    ["https://evil.example/b", null, null],
+    [`${API}/delete`, null, null],
+  ]);
+  assertEquals(await follow(`${API}/a`, { [`${API}/a`]: "/b" }, { cookie: "a=1" }), [
+    [`${API}/a`, "Bearer token", "a=1"],
+    [`${API}/b`, "Bearer token", "a=1"],
+  ]);
+});
+
+Deno.test("the token goes to no other spelling, port or scheme of an API", async () => {
+  const urls = [
+    "https://api.provider.example.",
+    `${API}:8443/`,
+    "http://api.provider.example/",
+    `${API}@evil.example/`,
+    `${API}.evil.example/`,
+    "https://xapi.provider.example/",
+  ];
+  for (const url of urls) assertEquals(await follow(url, {}), [], url);
+  for (
+    const location of ["http://evil.example/", "http://127.0.0.1/", "file:///etc/passwd", "https://u:p@evil.example/"]
+  ) {
+    const sent = await follow(`${API}/a`, { [`${API}/a`]: location });
+    assertEquals(sent.slice(1).filter(([url, token]) => token !== null || `${url}`.startsWith("http:")), [], location);
+  }
 });

@@ -128,8 +128,12 @@ export class Upstream {
 
 const MOST_REDIRECTS = 5;
 
+/** Headers that a redirect to another origin loses, as with the global `fetch`. */
+const CREDENTIALS = ["authorization", "cookie", "proxy-authorization"];
+
 /**
- * Sends a request with a token. The token goes only to the origins in `apis`: a redirect to another origin loses it.
+ * Sends a request with a token. The token goes only to the origins in `apis`: a redirect to another origin loses it. It
+ * stays lost if that origin redirects back, because the origin would choose a request that carries the token.
  *
  * @throws {TypeError} if the request goes to another origin.
  */
@@ -147,10 +151,11 @@ export async function fetchWith(
     );
   }
   let sent = new Request(request, { redirect: "manual" });
+  let hasToken = true;
   for (let redirects = 0;; redirects++) {
     const headers = new Headers(sent.headers);
     headers.delete("authorization");
-    if (apis.includes(new URL(sent.url).origin)) headers.set("authorization", `Bearer ${token}`);
+    if (hasToken) headers.set("authorization", `Bearer ${token}`);
     const response = await fetch(new Request(sent, { headers, redirect: "manual" }));
     const location = response.headers.get("location");
     // Only requests without a body can be sent to another place.
@@ -159,7 +164,11 @@ export async function fetchWith(
     if (!isFollowed) return response;
     await response.body?.cancel();
     const target = new URL(location, sent.url);
-    if (target.protocol !== "https:" && target.origin !== new URL(sent.url).origin) return response;
-    sent = new Request(target, { method: sent.method, headers: sent.headers, redirect: "manual", signal: sent.signal });
+    const isSame = target.origin === new URL(sent.url).origin;
+    if (target.protocol !== "https:" && !isSame) return response;
+    hasToken &&= apis.includes(target.origin);
+    const kept = new Headers(sent.headers);
+    if (!isSame) { for (const name of CREDENTIALS) kept.delete(name); }
+    sent = new Request(target, { method: sent.method, headers: kept, redirect: "manual", signal: sent.signal });
   }
 }

@@ -1,6 +1,7 @@
 // Attacks on `oauthProxy`: each test is an attack that must fail.
 import { assert, assertEquals } from "@std/assert";
-import { fetchWith } from "../../src/auth/oauth/proxy/upstream.ts";
+import { Grants } from "../../src/auth/oauth/proxy/grants.ts";
+import { fetchWith, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
@@ -135,5 +136,28 @@ Deno.test("the token goes to no other spelling, port or scheme of an API", async
   ) {
     const sent = await follow(`${API}/a`, { [`${API}/a`]: location });
     assertEquals(sent.slice(1).filter(([url, token]) => token !== null || `${url}`.startsWith("http:")), [], location);
+  }
+});
+
+Deno.test("a lease of an instance that has ended, or whose clock is wrong, does not prevent renewals", async () => {
+  const provider = new TestProvider();
+  const time = { at: Date.now() };
+  const now = () => time.at;
+  const seals = {
+    seal: (value: unknown) => Promise.resolve(JSON.stringify(value)),
+    open: (text: string) => Promise.resolve(JSON.parse(text)),
+  };
+  const grants = new Grants({ store: memoryStore(), ...seals, now });
+  const upstream = new Upstream({ provider: provider.provider, grants, fetch: provider.fetch, now });
+  for (const [leaseMs, passedMs] of [[15_000, 15_001], [3_600_000, 0]]) {
+    const tokens = { accessToken: "old", refreshToken: `refresh-${leaseMs}`, expiresAt: time.at };
+    provider.refreshTokens.set(tokens.refreshToken, "7");
+    const binding = { challenge: "", redirectUri };
+    const code = await grants.create({ subject: "7", scopes: [], client: "client", tokens, binding });
+    const [, id] = JSON.parse(code);
+    await grants.update(id, (grant) => ({ ...grant, renewingUntil: time.at + leaseMs }));
+    time.at += passedMs;
+    const found = await upstream.findTokens(id, AbortSignal.timeout(2000));
+    assertEquals(found?.accessToken.startsWith("provider-access"), true, `${leaseMs}`);
   }
 });

@@ -12,6 +12,10 @@ import type { Provider, ProviderCall, ProviderTokens } from "./provider.ts";
 export class ProviderEndError extends Error {}
 
 const LEASE_MS = 15_000;
+/** Remaining time of a lease above which it counts as abandoned: the clock of its instance was wrong. */
+const MOST_LEASE_MS = 60_000;
+/** Maximum time in milliseconds for which a request waits until another request has renewed the tokens. */
+const WAIT_MS = 20_000;
 /** Time before its expiry at which a token is renewed. */
 const EARLY_MS = 30_000;
 const POLL_MS = 100;
@@ -81,8 +85,9 @@ export class Upstream {
    */
   async findTokens(id: string, signal: AbortSignal, refused?: string): Promise<ProviderTokens | undefined> {
     const { grants, now } = this.#parts;
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]);
     for (;;) {
-      signal.throwIfAborted();
+      limited.throwIfAborted();
       const grant = await grants.find(id);
       if (!grant) return;
       const { tokens } = grant;
@@ -92,9 +97,9 @@ export class Upstream {
         if (accessToken !== refused && expiresAt > now()) return tokens;
         throw new ProviderEndError("the token cannot be renewed");
       }
-      const renewed = await this.#renew(id, grant, signal);
+      const renewed = await this.#renew(id, grant, limited);
       if (renewed) return renewed;
-      await delay(POLL_MS, { signal });
+      await delay(POLL_MS, { signal: limited });
     }
   }
 
@@ -107,7 +112,8 @@ export class Upstream {
     const { provider, grants, fetch, now } = this.#parts;
     const until = now() + LEASE_MS;
     const leased = await grants.update(id, (grant) => {
-      const isFree = grant.tokens.accessToken === accessToken && (grant.renewingUntil ?? 0) <= now();
+      const leftMs = (grant.renewingUntil ?? 0) - now();
+      const isFree = grant.tokens.accessToken === accessToken && (leftMs <= 0 || leftMs > MOST_LEASE_MS);
       return isFree ? { ...grant, renewingUntil: until } : undefined;
     });
     if (!leased) return;

@@ -1,7 +1,8 @@
 // Attacks on `oauthProxy`: each test is an attack that must fail.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Grants } from "../../src/auth/oauth/proxy/grants.ts";
-import { fetchWith, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
+import type { ProviderTokens } from "../../src/auth/oauth/proxy/provider.ts";
+import { fetchWith, requestTokens, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
@@ -139,25 +140,87 @@ Deno.test("the token goes to no other spelling, port or scheme of an API", async
   }
 });
 
-Deno.test("a lease of an instance that has ended, or whose clock is wrong, does not prevent renewals", async () => {
+/** Opens the tokens of grants, without a server. */
+function openUpstream() {
   const provider = new TestProvider();
   const time = { at: Date.now() };
   const now = () => time.at;
-  const seals = {
-    seal: (value: unknown) => Promise.resolve(JSON.stringify(value)),
-    open: (text: string) => Promise.resolve(JSON.parse(text)),
+  const seal = (value: unknown) => Promise.resolve(JSON.stringify(value));
+  const grants = new Grants({ store: memoryStore(), seal, open: (text) => Promise.resolve(JSON.parse(text)), now });
+  const upstream = new Upstream({
+    provider: provider.provider,
+    grants,
+    fetch: (request) => provider.fetch(request),
+    now,
+  });
+  const create = async (tokens: ProviderTokens): Promise<string> => {
+    const binding = { challenge: "", redirectUri };
+    const [, id] = JSON.parse(await grants.create({ subject: "7", scopes: [], client: "client", tokens, binding }));
+    return id;
   };
-  const grants = new Grants({ store: memoryStore(), ...seals, now });
-  const upstream = new Upstream({ provider: provider.provider, grants, fetch: provider.fetch, now });
+  return { provider, grants, upstream, time, create };
+}
+
+Deno.test("a lease of an instance that has ended, or whose clock is wrong, does not prevent renewals", async () => {
+  const { provider, grants, upstream, time, create } = openUpstream();
   for (const [leaseMs, passedMs] of [[15_000, 15_001], [3_600_000, 0]]) {
     const tokens = { accessToken: "old", refreshToken: `refresh-${leaseMs}`, expiresAt: time.at };
     provider.refreshTokens.set(tokens.refreshToken, "7");
-    const binding = { challenge: "", redirectUri };
-    const code = await grants.create({ subject: "7", scopes: [], client: "client", tokens, binding });
-    const [, id] = JSON.parse(code);
+    const id = await create(tokens);
     await grants.update(id, (grant) => ({ ...grant, renewingUntil: time.at + leaseMs }));
     time.at += passedMs;
     const found = await upstream.findTokens(id, AbortSignal.timeout(2000));
     assertEquals(found?.accessToken.startsWith("provider-access"), true, `${leaseMs}`);
+  }
+});
+
+Deno.test("a caller that aborts during a renewal does not lose the renewed tokens", async () => {
+  const { provider, grants, upstream, time, create } = openUpstream();
+  provider.refreshTokens.set("refresh", "7");
+  const id = await create({ accessToken: "old", refreshToken: "refresh", expiresAt: time.at });
+  const caller = new AbortController();
+  const send = provider.provider.endpoints;
+  const aborting = {
+    ...provider.provider,
+    endpoints: (...args: Parameters<typeof send>) => {
+      caller.abort();
+      return send(...args);
+    },
+  };
+  const now = () => time.at;
+  const fetch = async (request: Request) => {
+    const response = await provider.fetch(request);
+    request.signal.throwIfAborted();
+    return response;
+  };
+  const own = new Upstream({ provider: aborting, grants, fetch, now });
+  await assertRejects(() => own.findTokens(id, caller.signal));
+  const found = await upstream.findTokens(id, AbortSignal.timeout(2000));
+  assertEquals(found?.accessToken.startsWith("provider-access"), true);
+});
+
+Deno.test("odd responses of the provider's token endpoint are errors without a token", async () => {
+  const { provider } = new TestProvider();
+  const bodies: readonly unknown[] = [
+    {},
+    [],
+    "text",
+    { access_token: "" },
+    { access_token: 7 },
+    { access_token: {} },
+    { access_token: "secret\r\nx-evil: 1" },
+    { access_token: "secret\0" },
+    { error: "<script>secret" },
+  ];
+  const request = (body: unknown) => {
+    const fetch = () => Promise.resolve(Response.json(body));
+    return requestTokens(provider, { code: "x" }, { fetch, signal: new AbortController().signal, now: 0 });
+  };
+  for (const body of bodies) {
+    const error = await assertRejects(() => request(body), Error, "Cannot get a token from Provider");
+    assertEquals(/secret|evil/.test(error.message), false, error.message);
+  }
+  for (const expires_in of ["Infinity", "x", -1, 0, null, {}]) {
+    assertEquals((await request({ access_token: "token", expires_in })).expiresAt, undefined, `${expires_in}`);
   }
 });

@@ -2,7 +2,7 @@
  * The tokens of users at the provider: the exchange of codes, renewal under a lease, and requests of tools.
  */
 import { toBasicCredentials } from "../../../core/kit/basic_credentials.ts";
-import { delay } from "../../../core/kit/deadline.ts";
+import { deadline, delay } from "../../../core/kit/deadline.ts";
 import { quote } from "../../../core/protocol/errors.ts";
 import { sendJson } from "../http.ts";
 import type { Grant, Grants } from "./grants.ts";
@@ -49,7 +49,8 @@ export async function requestTokens(
   const { status, json } = response;
   if (provider.isEnd(response)) throw new ProviderEndError(`${provider.name} has ended the sign-in of the user`);
   const { access_token: accessToken, refresh_token: refresh, id_token: idToken, expires_in: expiresIn, error } = json;
-  if (status !== 200 || typeof accessToken !== "string" || !accessToken) {
+  // Other characters are not allowed in a header, and the error of `Headers` would contain the token.
+  if (status !== 200 || typeof accessToken !== "string" || !/^[!-~]+$/.test(accessToken)) {
     const code = typeof error === "string" && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : "";
     throw new Error(`Cannot get a token from ${provider.name}: the response has status ${status}${code}`);
   }
@@ -58,7 +59,7 @@ export async function requestTokens(
     accessToken,
     refreshToken: typeof refresh === "string" && refresh ? refresh : params.refresh_token,
     idToken: typeof idToken === "string" ? idToken : undefined,
-    expiresAt: expiresIn !== undefined && seconds > 0 ? now + seconds * 1000 : undefined,
+    expiresAt: expiresIn !== undefined && seconds > 0 && Number.isFinite(seconds) ? now + seconds * 1000 : undefined,
   };
 }
 
@@ -97,7 +98,8 @@ export class Upstream {
         if (accessToken !== refused && expiresAt > now()) return tokens;
         throw new ProviderEndError("the token cannot be renewed");
       }
-      const renewed = await this.#renew(id, grant, limited);
+      // Continues after an abort, because the tokens of the response are the only ones that are valid then.
+      const renewed = await deadline(this.#renew(id, grant), { signal: limited });
       if (renewed) return renewed;
       await delay(POLL_MS, { signal: limited });
     }
@@ -107,7 +109,6 @@ export class Upstream {
   async #renew(
     id: string,
     { tokens: { accessToken } }: Grant,
-    signal: AbortSignal,
   ): Promise<ProviderTokens | undefined> {
     const { provider, grants, fetch, now } = this.#parts;
     const until = now() + LEASE_MS;
@@ -117,12 +118,12 @@ export class Upstream {
       return isFree ? { ...grant, renewingUntil: until } : undefined;
     });
     if (!leased) return;
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(LEASE_MS - 5000)]);
+    const signal = AbortSignal.timeout(LEASE_MS - 5000);
     const release = (tokens: ProviderTokens) =>
       grants.update(id, (grant) => grant.renewingUntil === until ? { ...grant, tokens, renewingUntil: 0 } : undefined);
     try {
       const params = { grant_type: "refresh_token", refresh_token: leased.tokens.refreshToken ?? "" };
-      const renewed = await requestTokens(provider, params, { fetch, signal: limited, now: now() });
+      const renewed = await requestTokens(provider, params, { fetch, signal, now: now() });
       await release(renewed);
       return renewed;
     } catch (error) {

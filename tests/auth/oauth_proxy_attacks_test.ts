@@ -224,3 +224,20 @@ Deno.test("odd responses of the provider's token endpoint are errors without a t
     assertEquals((await request({ access_token: "token", expires_in })).expiresAt, undefined, `${expires_in}`);
   }
 });
+
+Deno.test("a user who signs in again and again does not fill the store", async () => {
+  const { provider, grants, time, create } = openUpstream();
+  const tokens = { accessToken: "token" };
+  const first = await create(tokens);
+  time.at++;
+  const second = await create(tokens);
+  time.at++;
+  await grants.update(first, (grant) => ({ ...grant, usedAt: time.at }));
+  for (let count = 2; count < 65; count++) {
+    time.at++;
+    await create(tokens);
+  }
+  assertEquals([await grants.find(first), await grants.find(second)].map((each) => each !== undefined), [true, false]);
+  assertEquals((await grants.endAll("7")).length, 64);
+  assertEquals(provider.requests.length, 0);
+});

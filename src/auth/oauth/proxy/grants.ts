@@ -20,6 +20,8 @@ const GRANT_MS = 180 * DAY_MS;
 const REPEAT_MS = 60_000;
 /** Number of access tokens of a grant that are valid at the same time. */
 const MOST_ACCESS = 4;
+/** Number of grants of a user, because each one uses the store for a month. */
+const MOST_GRANTS = 64;
 /** Maximum number of attempts to change a grant that other requests change at the same time. */
 const MOST_TRIES = 8;
 
@@ -89,13 +91,18 @@ export class Grants {
     this.#parts = parts;
   }
 
-  /** Creates a grant whose code the client must redeem. */
+  /**
+   * Creates a grant whose code the client must redeem. If the user has too many grants, ends the grant that was not used
+   * for the longest time.
+   */
   async create(
     fields: Pick<Grant, "subject" | "scopes" | "client" | "tokens"> & { readonly binding: CodeBinding },
   ): Promise<string> {
     const { binding, ...facts } = fields;
     const now = this.#parts.now();
-    const id = `${await toOwner(facts.subject)}-${toRandom(16)}`;
+    const owner = await toOwner(facts.subject);
+    await this.#makeRoom(owner);
+    const id = `${owner}-${toRandom(16)}`;
     const code = await this.#make("code", id, toRandom(32), now + CODE_MS);
     const grant: Grant = {
       ...facts,
@@ -107,6 +114,14 @@ export class Grants {
     };
     await this.#parts.store.set(toKey(id), JSON.stringify(grant), { version: null, ttlMs: 2 * CODE_MS });
     return code.text;
+  }
+
+  async #makeRoom(owner: string): Promise<void> {
+    const { store } = this.#parts;
+    const entries = await store.list(toKey(`${owner}-`), { limit: 2 * MOST_GRANTS });
+    const used = entries.map(({ key, value }) => ({ key, usedAt: readGrant(value).usedAt }));
+    const oldest = used.toSorted((one, other) => one.usedAt - other.usedAt);
+    for (const { key } of oldest.slice(0, Math.max(0, entries.length + 1 - MOST_GRANTS))) await store.delete(key);
   }
 
   /** Opens a code or token. Does not read the store, so that guesses cost it nothing. */
@@ -253,8 +268,7 @@ export class Grants {
 
   async #read(id: string): Promise<{ readonly grant: Grant; readonly version: string } | undefined> {
     const found = await this.#parts.store.get(toKey(id));
-    // The cast is safe, because only this class writes these values, and a shared store seals them.
-    return found && { grant: JSON.parse(found.value) as Grant, version: found.version };
+    return found && { grant: readGrant(found.value), version: found.version };
   }
 
   async #make(kind: TokenKind, grant: string, secret: string, until: number) {
@@ -284,6 +298,11 @@ export class Grants {
       }),
     };
   }
+}
+
+function readGrant(value: string): Grant {
+  // The cast is safe, because only this file writes these values, and a shared store seals them.
+  return JSON.parse(value) as Grant;
 }
 
 function toKey(id: string): string {

@@ -9,6 +9,7 @@ import {
   Browser,
   call,
   open,
+  type Opened,
   origin,
   redirectUri,
   refresh,
@@ -240,4 +241,34 @@ Deno.test("a user who signs in again and again does not fill the store", async (
   assertEquals([await grants.find(first), await grants.find(second)].map((each) => each !== undefined), [true, false]);
   assertEquals((await grants.endAll("7")).length, 64);
   assertEquals(provider.requests.length, 0);
+});
+
+/** Signs in, and returns the query of the redirect to the client. */
+async function signInAt({ browser, provider }: Opened): Promise<URLSearchParams> {
+  const page = await browser.open(await toRequest(await register(browser)));
+  const target = new URL((await browser.answer(page)).headers.get("location") ?? "");
+  const back = await browser.open(provider.signIn(target));
+  return new URL(back.headers.get("location") ?? "").searchParams;
+}
+
+Deno.test("only true and a decision of who sign in a user, and only a user with an id", async () => {
+  const faults = { observer: { fault() {} } };
+  const decisions = [undefined, null, "yes", 1, [], { subject: "" }, { subject: 7 }, { scopes: null }, { scopes: "a" }]
+    .concat([new Date(), new Map(), () => true, Object(true), Promise.resolve(false)] as never[]);
+  for (const decision of decisions) {
+    const opened = open({ who: (() => decision) as never }, { store: memoryStore(), ...faults });
+    assertEquals((await signInAt(opened)).has("code"), false, String(decision));
+    await opened.server.close();
+  }
+  for (const subject of [undefined, null, "", 7, {}, ["7"]]) {
+    const provider = new TestProvider();
+    const findUser = () => Promise.resolve({ subject: subject as string, facts: {} });
+    const opened = open(
+      { provider: { ...provider.provider, findUser } },
+      { store: memoryStore(), ...faults },
+      provider,
+    );
+    assertEquals((await signInAt(opened)).get("error"), "temporarily_unavailable", String(subject));
+    await opened.server.close();
+  }
 });

@@ -20,6 +20,7 @@
  */
 import { checkOptions, isPlain, type KnownOptions } from "../../../core/known_options.ts";
 import { INTERNALS } from "../../../core/internals.ts";
+import { deadline } from "../../../core/kit/deadline.ts";
 import { isObject } from "../../../core/kit/json.ts";
 import { isLoopback } from "../../../core/kit/loopback_host.ts";
 import { McpError, quote } from "../../../core/protocol/errors.ts";
@@ -349,9 +350,13 @@ class SignIn {
         readonly signal: AbortSignal;
       },
     ) => {
+      // Users without an id would all be the same caller.
+      if (typeof user.subject !== "string" || !user.subject) {
+        throw new TypeError(`Cannot sign in a user: ${provider.name} returned a user whose subject is not an id`);
+      }
       const { apis } = provider;
       const options = { scopes, signal, fetch: (request: Request) => fetchWith(token, request, { apis, fetch }) };
-      return toDecision(await who(user, options), user, scopes);
+      return toDecision(await deadline(who(user, options), { signal }), user, scopes);
     };
     const end = async (id: string) => {
       const grant = await grants.end(id);

@@ -1,19 +1,24 @@
 // Attacks on `oauthProxy`: each test is an attack that must fail.
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { createServer } from "../../mod.ts";
 import { Grants } from "../../src/auth/oauth/proxy/grants.ts";
 import type { ProviderTokens } from "../../src/auth/oauth/proxy/provider.ts";
 import { fetchWith, requestTokens, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
+  authorize,
   Browser,
   call,
   open,
   type Opened,
   origin,
+  redeem,
   redirectUri,
   refresh,
   register,
+  secret,
   signIn,
   TestProvider,
   toRequest,
@@ -271,4 +276,51 @@ Deno.test("only true and a decision of who sign in a user, and only a user with 
     assertEquals((await signInAt(opened)).get("error"), "temporarily_unavailable", String(subject));
     await opened.server.close();
   }
+});
+
+Deno.test("a client that authenticates very often does not use up the assertions of other clients", async () => {
+  const keys = await generateKeyPair("ES256");
+  const jwk = { ...await exportJWK(keys.publicKey), alg: "ES256", kid: "1" };
+  const ids = ["https://one.example.com/client.json", "https://two.example.com/client.json"];
+  const fetch = ({ url }: Request) =>
+    Promise.resolve(Response.json({
+      client_id: url,
+      client_name: "App",
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method: "private_key_jwt",
+      jwks: { keys: [jwk] },
+    }));
+  const opened = open({ documents: { fetch } }, { store: memoryStore() });
+  const { browser, server } = opened;
+  const assertion = async (client: string, aheadS: number) => {
+    const now = Math.floor(Date.now() / 1000) + aheadS;
+    const jwt = new SignJWT({ jti: crypto.randomUUID() }).setProtectedHeader({ alg: "ES256", kid: "1" })
+      .setIssuer(client).setSubject(client).setAudience(origin).setIssuedAt(now).setExpirationTime(now + 60);
+    return {
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      client_assertion: await jwt.sign(keys.privateKey),
+    };
+  };
+  const [code, other] = [await authorize(opened, ids[0]), await authorize(opened, ids[1])];
+  // The redirect URI is wrong, so that the code is not spent.
+  const wrong = { redirect_uri: "http://127.0.0.1:1/" };
+  for (let count = 0; count < 600; count++) {
+    const more = { ...wrong, ...await assertion(ids[0], 50) };
+    await (await redeem(browser, ids[0], code.get("code") ?? "", more)).body?.cancel();
+  }
+  const response = await redeem(browser, ids[1], other.get("code") ?? "", await assertion(ids[1], 0));
+  assertEquals(response.status, 200, await response.text());
+  await server.close();
+});
+
+Deno.test("a server that stops does not stop another server with the same login", async () => {
+  const { provider, login, browser, server } = open({}, { store: memoryStore() });
+  await server.ready();
+  const next = createServer({ name: "notes", version: "2.0.0", secret, auth: login, store: memoryStore() });
+  await next.ready();
+  await server.close();
+  const opened = { provider, login, server: next, browser: new Browser(next) };
+  assertEquals((await signInAt(opened)).has("code"), true);
+  assertEquals((await browser.open(`${origin}/register`, { method: "POST" })).status >= 400, true);
+  await next.close();
 });

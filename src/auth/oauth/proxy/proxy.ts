@@ -307,9 +307,11 @@ class SignIn {
       console.warn("oauthProxy(): the server has no store, so all sign-ins end with this process; set `store`");
     }
     console.error(`Callback URL for ${this.#options.provider.name}: ${origin}/callback`);
-    this.#running = this.#open(server, store, core.sealer.within(JSON.stringify(["oauth proxy", origin])));
+    const running = this.#open(server, store, core.sealer.within(JSON.stringify(["oauth proxy", origin])));
+    this.#running = running;
     return () => {
-      this.#running = undefined;
+      // Another server, such as a new version of this server, may have started with the same authentication.
+      if (this.#running === running) this.#running = undefined;
       if ("close" in store && typeof store.close === "function") return store.close();
     };
   }
@@ -388,8 +390,9 @@ class SignIn {
       clock: server.clock,
       now,
       end,
-      async markUsed({ id, at, ttlMs }) {
-        return await server.markUsed({ id, principal: "client assertions", at, ttlMs }) === "new";
+      async markUsed({ id, at, ttlMs }, client) {
+        // Each client has its own share, because a client could otherwise use up the ids of all clients.
+        return await server.markUsed({ id, principal: `client ${client}`, at, ttlMs }) === "new";
       },
       async recheck(id, grant) {
         const signal = AbortSignal.timeout(CALL_MS);

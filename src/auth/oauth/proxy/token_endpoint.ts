@@ -7,7 +7,7 @@
 import { sha256 } from "../../../core/kit/sha256.ts";
 import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
-import { type Clients, OAuthError } from "./clients.ts";
+import { type AuthenticationFacts, type Clients, OAuthError } from "./clients.ts";
 import { hasRepeated, readForm } from "./flow.ts";
 import type { Grant, Grants, Issued, Refused } from "./grants.ts";
 
@@ -21,7 +21,11 @@ export interface TokenEndpointParts {
   readonly resource: URL;
   readonly clock: Clock;
   readonly now: () => number;
-  readonly markUsed: (use: { readonly id: string; readonly at: number; readonly ttlMs: number }) => Promise<boolean>;
+  /** Marks the id of an assertion of a client as used. Resolves to `false` if it was used before. */
+  readonly markUsed: (
+    use: { readonly id: string; readonly at: number; readonly ttlMs: number },
+    client: string,
+  ) => Promise<boolean>;
   /**
    * Asks again whether the user may use the server.
    *
@@ -79,7 +83,8 @@ export class TokenEndpoint {
   async #authenticate(params: Readonly<Record<string, string>>, { peer }: RoutePeer): Promise<string> {
     const { clients, issuer, now, markUsed } = this.#parts;
     const client = await clients.find(params.client_id ?? "", peer);
-    const facts = { issuer, tokenEndpoint: `${issuer}/token`, now: now(), markUsed };
+    const mark: AuthenticationFacts["markUsed"] = (use) => markUsed(use, client.id);
+    const facts = { issuer, tokenEndpoint: `${issuer}/token`, now: now(), peer, markUsed: mark };
     await clients.authenticate(client, new URLSearchParams(params), facts);
     return client.id;
   }

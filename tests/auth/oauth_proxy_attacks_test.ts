@@ -324,3 +324,35 @@ Deno.test("a server that stops does not stop another server with the same login"
   assertEquals((await browser.open(`${origin}/register`, { method: "POST" })).status >= 400, true);
   await next.close();
 });
+
+Deno.test("only the browser of a sign-in reaches the store with its state, and with one cookie", async () => {
+  const clock = fakeClock();
+  const opened = open({}, { clock, store: memoryStore({ clock }) });
+  const { browser, provider, server } = opened;
+  const page = await browser.open(await toRequest(await register(browser)));
+  const back = provider.signIn(new URL((await browser.answer(page)).headers.get("location") ?? ""));
+  const [[name, value]] = browser.cookies;
+  // The store has dropped the sign-in, and only its browser learns this.
+  await clock.advance(600_001);
+  const answers = [`${name}=${value}; ${name}=x`, `${name}=x; ${name}=${value}`, `${name}=1.x`, ""]
+    .map((cookie) => new Browser(server, "192.0.2.9").open(back, { headers: { cookie } }));
+  for (const answer of await Promise.all(answers)) {
+    assertEquals((await answer.text()).includes("another browser"), true);
+  }
+  assertEquals((await (await browser.open(back)).text()).includes("has ended"), true);
+  await server.close();
+});
+
+Deno.test("another page cannot use up the rate of its visitors, and a state is short", async () => {
+  const { browser, server } = open();
+  const url = await toRequest(await register(browser));
+  for (const dest of ["image", "iframe", "empty"]) {
+    for (let count = 0; count < 30; count++) {
+      assertEquals((await browser.open(url, { headers: { "sec-fetch-dest": dest } })).status, 403);
+    }
+  }
+  assertEquals((await browser.open(url, { headers: { "sec-fetch-dest": "document" } })).status, 200);
+  url.searchParams.set("state", "x".repeat(2049));
+  assertEquals((await browser.open(url)).status, 400);
+  await server.close();
+});

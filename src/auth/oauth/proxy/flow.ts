@@ -24,6 +24,8 @@ const FLOW_MS = 600_000;
 /** Maximum number of sign-ins that a browser can have open at the same time. */
 const MOST_COOKIES = 8;
 const MAX_FORM = 16_384;
+/** Maximum length of a client's `state` in characters, because a sign-in that has begun stores it. */
+const MAX_STATE = 2048;
 /** Time in which a body must arrive, in milliseconds. */
 const BODY_MS = 10_000;
 /** Rate of the pages, for each address. */
@@ -41,8 +43,6 @@ interface FlowRequest {
 
 /** A sign-in that has begun at the provider. */
 interface Pending extends FlowRequest {
-  /** Digest of the cookie of the browser in which the user has consented. */
-  readonly browser: string;
   readonly verifier: string;
   readonly nonce: string;
 }
@@ -78,6 +78,10 @@ export class Flow {
   }
 
   async authorize(request: Request, { peer, rate }: RoutePeer): Promise<Response> {
+    // Otherwise another page could use up the rate of its visitors with images and frames.
+    if ((request.headers.get("sec-fetch-dest") ?? "document") !== "document") {
+      return toErrorPage(403, "This page cannot be part of another page.");
+    }
     const refused = rate("authorize", PAGE_RATE);
     if (refused) return refused;
     if (request.method !== "GET") return toErrorPage(405, "This page accepts only GET requests.");
@@ -98,6 +102,9 @@ export class Flow {
     const problem = redirects.findProblem(redirectUri, client);
     if (problem !== undefined) return toErrorPage(400, problem);
     const { state } = params;
+    if (state !== undefined && state.length > MAX_STATE) {
+      return toErrorPage(400, `The state of the app is longer than ${MAX_STATE} characters.`);
+    }
     const found = this.#read(params);
     if (found instanceof OAuthError) {
       // Anybody can publish a metadata document, so that a redirect to its host without a question would be an open
@@ -170,7 +177,7 @@ export class Flow {
     const signal = AbortSignal.timeout(10_000);
     const endpoints = await provider.endpoints({ fetch, signal });
     const [id, browser, verifier, nonce] = [toRandom(24), toRandom(24), toRandom(32), toRandom(16)];
-    const pending: Pending = { ...flow, browser: await sha256(browser), verifier, nonce };
+    const pending: Pending = { ...flow, verifier, nonce };
     await store.set(toKey(id), JSON.stringify(pending), { version: null, ttlMs: FLOW_MS });
     const target = new URL(endpoints.authorize);
     const params: Readonly<Record<string, string>> = {
@@ -179,7 +186,8 @@ export class Flow {
       client_id: provider.clientId,
       redirect_uri: this.#callback,
       scope: provider.scopes.join(" "),
-      state: await seal(["state", id, now() + FLOW_MS]),
+      // Contains the digest of the cookie, so that a request of another browser does not read the store.
+      state: await seal(["state", id, await sha256(browser)]),
       nonce,
       ...endpoints.pkce !== false && { code_challenge: await sha256(verifier), code_challenge_method: "S256" },
     };
@@ -222,18 +230,18 @@ export class Flow {
     if (request.method !== "GET" || !Array.isArray(opened) || opened[0] !== "state") {
       return rate("callback", PAGE_RATE) ?? toErrorPage(400, "The address is not complete. Start again in your app.");
     }
-    const [, id] = opened;
+    const [, id, browser] = opened;
+    const name = await this.#toCookie(id);
+    const [cookie = "", ...others] = readCookies(request.headers.get("cookie") ?? "", name);
+    if (others.length || await sha256(cookie.split(".")[1] ?? "") !== browser) {
+      return toErrorPage(400, "This sign-in was begun in another browser, or the browser blocks cookies.");
+    }
     const { store, now } = this.#parts;
     const found = await store.get(toKey(id));
     // Only this class writes these values, and a sign-in that has ended is an empty object.
     const pending: Partial<Pending> = found ? Object(parseJson(found.value)) : {};
     if (!found || !isPending(pending) || pending.until <= now()) {
       return toErrorPage(400, "This sign-in has ended. Start again in your app.");
-    }
-    const name = await this.#toCookie(id);
-    const [cookie = "", ...others] = readCookies(request.headers.get("cookie") ?? "", name);
-    if (others.length || await sha256(cookie.split(".")[1] ?? "") !== pending.browser) {
-      return toErrorPage(400, "This sign-in was begun in another browser, or the browser blocks cookies.");
     }
     const { version } = found;
     const isFirst = await store.set(toKey(id), "{}", { version, ttlMs: FLOW_MS }) !== undefined;

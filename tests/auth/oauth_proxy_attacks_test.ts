@@ -356,3 +356,70 @@ Deno.test("another page cannot use up the rate of its visitors, and a state is s
   assertEquals((await browser.open(url)).status, 400);
   await server.close();
 });
+
+Deno.test("a sealed text of one kind is not accepted as another kind", async () => {
+  const opened = open({}, { store: memoryStore() });
+  const { browser, server, provider } = opened;
+  const { client, access, refresh: token } = await signIn(opened);
+  const page = await (await browser.open(await toRequest(client))).text();
+  const consent = /name="request" value="([^"]+)"/.exec(page)?.[1] ?? "";
+  const target = await browser.answer(await browser.open(await toRequest(client)));
+  const state = new URL(target.headers.get("location") ?? "").searchParams.get("state") ?? "";
+  const code = (await authorize({ browser, provider }, client)).get("code") ?? "";
+  const uses: Readonly<Record<string, (text: string) => Promise<Response>>> = {
+    client: async (text) => await browser.open(await toRequest(text)),
+    consent: (request) => {
+      const body = new URLSearchParams({ request, action: "allow" });
+      return browser.open(`${origin}/consent`, { method: "POST", body, headers: { origin } });
+    },
+    state: (text) => browser.open(`${origin}/callback?${new URLSearchParams({ state: text, code: "x" })}`),
+    code: (text) => redeem(browser, client, text),
+    token: (text) => refresh(browser, client, text),
+    access: (text) => browser.open(`${origin}/mcp`, { method: "POST", headers: { authorization: `Bearer ${text}` } }),
+  };
+  for (const [kind, text] of Object.entries({ client, consent, state, code, token, access })) {
+    for (const [other, use] of Object.entries(uses)) {
+      if (kind === other) continue;
+      const { status, headers } = await use(text);
+      assertEquals([status >= 400, headers.get("location")], [true, null], `${kind} as ${other}: ${status}`);
+    }
+  }
+  await server.close();
+});
+
+Deno.test("no route accepts another method, path, origin, content type or repeated field", async () => {
+  const opened = open({}, { store: memoryStore() });
+  const { browser, server } = opened;
+  const { client, refresh: token } = await signIn(opened);
+  const page = await (await browser.open(await toRequest(client))).text();
+  const request = /name="request" value="([^"]+)"/.exec(page)?.[1] ?? "";
+  const consent = new URLSearchParams({ request, action: "allow" });
+  const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: token, client_id: client });
+  const post = (path: string, body: BodyInit, headers: HeadersInit = { origin }) =>
+    browser.open(origin + path, { method: "POST", body, headers });
+  const origins = ["null", `${origin}.evil.example`, `${origin}/`, origin.toUpperCase(), "http://notes.example.com"];
+  const types = ["text/plain", "application/json", "multipart/form-data; boundary=x", `${FORM["content-type"]}x`, ""];
+  const attacks = [
+    ...origins.map((each) => post("/consent", consent, { origin: each })),
+    post("/consent", consent, {}),
+    post(`/consent?${consent}`, ""),
+    post("/consent", `${consent}&action=deny`, { ...FORM, origin }),
+    post("/consent", `${consent}&request=${request}`, { ...FORM, origin }),
+    post("/token", `${form}&client_id=${client}`, FORM),
+    post("/token", form, { authorization: "Basic eDp5" }),
+    ...types.map((type) => post("/token", `${form}`, { "content-type": type })),
+    ...["/consent/", "//consent", "/%63onsent", "/Consent", "/consent;x"].map((path) => post(path, consent)),
+    ...["PUT", "PATCH", "DELETE"].flatMap((method) =>
+      ["/authorize", "/consent", "/callback", "/token", "/revoke", "/register"].map((path) =>
+        browser.open(origin + path, { method, body: form, headers: { origin } })
+      )
+    ),
+    ...["GET", "HEAD"].map((method) => browser.open(`${origin}/consent?${consent}`, { method, headers: { origin } })),
+  ];
+  for (const [at, { status, headers }] of (await Promise.all(attacks)).entries()) {
+    assertEquals([status >= 400 && status < 500, headers.get("location")], [true, null], `attack ${at}: ${status}`);
+  }
+  // The token was not used.
+  assertEquals((await refresh(browser, client, token)).status, 200);
+  await server.close();
+});

@@ -423,3 +423,22 @@ Deno.test("no route accepts another method, path, origin, content type or repeat
   assertEquals((await refresh(browser, client, token)).status, 200);
   await server.close();
 });
+
+Deno.test("a provider that cannot revoke a token prevents no revocation here", async () => {
+  const provider = new TestProvider();
+  const failing = {
+    ...provider.provider,
+    revoke(): never {
+      throw new Error("the provider is down");
+    },
+  };
+  const opened = open({ provider: failing }, { store: memoryStore(), observer: { fault() {} } }, provider);
+  const { browser, server, login } = opened;
+  const [one, two, three] = [await signIn(opened), await signIn(opened), await signIn(opened)];
+  assertEquals((await browser.post("/revoke", { token: one.refresh, client_id: one.client })).status, 200);
+  await login.end("7");
+  for (const { client, refresh: token } of [one, two, three]) {
+    assertEquals((await refresh(browser, client, token)).status, 400);
+  }
+  await server.close();
+});

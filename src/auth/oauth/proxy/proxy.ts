@@ -420,8 +420,13 @@ class SignIn {
   }
 
   async #revokeAt({ tokens }: Grant, { report }: ServerHandle): Promise<void> {
-    const call = { fetch: this.#send, signal: AbortSignal.timeout(CALL_MS) };
-    await this.#options.provider.revoke?.(tokens, call).catch(report);
+    const signal = AbortSignal.timeout(CALL_MS);
+    // A provider of the author may throw, or ignore its signal. The sign-in has ended anyway.
+    try {
+      await deadline(this.#options.provider.revoke?.(tokens, { fetch: this.#send, signal }), { signal });
+    } catch (error) {
+      report(error);
+    }
   }
 
   #toRoutes(): readonly AuthRoute[] {

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { createServer } from "../../mod.ts";
+import { MetadataDocuments } from "../../src/auth/oauth/proxy/metadata_documents.ts";
 import { Grants } from "../../src/auth/oauth/proxy/grants.ts";
 import type { ProviderTokens } from "../../src/auth/oauth/proxy/provider.ts";
 import { fetchWith, requestTokens, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
@@ -18,6 +19,7 @@ import {
   redirectUri,
   refresh,
   register,
+  resource,
   secret,
   signIn,
   TestProvider,
@@ -441,4 +443,33 @@ Deno.test("a provider that cannot revoke a token prevents no revocation here", a
     assertEquals((await refresh(browser, client, token)).status, 400);
   }
   await server.close();
+});
+
+Deno.test("names that cover the text around them, and redirect URIs with parameters of the response, are refused", async () => {
+  const { browser, server } = open();
+  const register = async (more: object) => {
+    const body = JSON.stringify({ client_name: "Test", redirect_uris: [redirectUri], ...more });
+    return (await browser.open(`${origin}/register`, { method: "POST", body })).status;
+  };
+  assertEquals(await register({}), 201);
+  for (const client_name of [`A${"\u0336".repeat(90)}`, "A\u{e000}", `A${"\u00a0".repeat(9)}B`]) {
+    assertEquals(await register({ client_name }), 400, client_name);
+  }
+  for (const name of ["code", "state", "iss", "error"]) {
+    assertEquals(await register({ redirect_uris: [`${redirectUri}?${name}=x`] }), 400, name);
+  }
+  assertEquals(await register({ redirect_uris: [`${redirectUri}?own=x`] }), 201);
+  await server.close();
+});
+
+Deno.test("an IPv6 /56 network gets two loads of documents at a time", async () => {
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  const documents = new MetadataDocuments({ fetch: () => promise, lookUp: () => Promise.resolve(undefined) });
+  const load = (at: number, peer: string) =>
+    documents.load(`https://client${at}.example/document`, peer, new URL(resource)).catch(({ status }) => status);
+  const loads = [0, 1, 2, 3].map((at) => load(at, `2001:db8:1:${at}`));
+  assertEquals(await Promise.race([loads[2], loads[3]]), 503);
+  const other = load(4, "2001:db8:2:0");
+  resolve(new Response("no"));
+  assertEquals((await Promise.all([...loads.slice(0, 2), other])).includes(503), false);
 });

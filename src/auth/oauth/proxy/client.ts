@@ -57,7 +57,8 @@ const MAX_SCOPE = 1000;
 
 /** Tests whether a user can read a name, and whether the name cannot change the text around it. */
 export function isClientName(name: unknown): name is string {
-  return typeof name === "string" && name.trim() !== "" && name.length <= MAX_NAME && toPrintableLine(name) === name;
+  return typeof name === "string" && name.trim() !== "" && name.length <= MAX_NAME && toPrintableLine(name) === name &&
+    !/\p{Co}|\p{M}{4}|\s\s/u.test(name);
 }
 
 /** Returns `undefined` if a value is not a list of scopes (RFC 6749, section 3.3). */

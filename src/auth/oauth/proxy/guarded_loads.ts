@@ -2,6 +2,7 @@
  * Loads JSON from URLs that strangers choose. Limits the hosts, and the number, the duration and the size of loads, because
  * such a URL could otherwise reach hosts in the network of this server.
  */
+import { toNetwork } from "../../../server/capacity/account.ts";
 import { readText } from "../../../core/kit/body_pieces.ts";
 import { BoundedMap } from "../../../core/kit/bounded_map.ts";
 import { hasDotSegment } from "../../../core/kit/dot_segment.ts";
@@ -67,7 +68,9 @@ export class LoadSlots {
   readonly #peers = new Map<string, number>();
 
   /** Runs `load` if there is a free slot. Throws an `OAuthError` with status 503 otherwise. */
-  async run<T>(peer: string | undefined, load: () => Promise<T>): Promise<T> {
+  async run<T>(from: string | undefined, load: () => Promise<T>): Promise<T> {
+    // An IPv6 /56 network is one peer, as for rates.
+    const peer = from === undefined ? undefined : toNetwork(`peer ${from}`) ?? from;
     const own = peer === undefined ? 0 : this.#peers.get(peer) ?? 0;
     if (this.#running >= MAX_LOADS || own >= MAX_PEER_LOADS) {
       const state = "the server loads too many metadata documents; try again later";

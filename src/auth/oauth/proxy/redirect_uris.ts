@@ -39,6 +39,9 @@ const BROWSER_SCHEMES = [
   ...["mailto", "mhtml", "mocha", "ms-appx", "resource", "sms", "tel", "urn", "vbscript", "view-source", "ws", "wss"],
 ];
 
+/** Parameters that the authorization server adds to a redirect URI. */
+const RESPONSE = ["code", "state", "iss", "error", "error_description"];
+
 /** Tests whether a redirect URI leads to a program on the user's machine. */
 export function isLoopbackRedirect(uri: string): boolean {
   return LOOPBACK.test(uri) && findRedirectProblem(uri) === undefined;
@@ -59,6 +62,7 @@ export function findRedirectProblem(uri: unknown): string | undefined {
   const scheme = url.protocol.slice(0, -1);
   if (BROWSER_SCHEMES.includes(scheme)) return `the scheme ${scheme} is not allowed`;
   const plain = uri.replace(LOOPBACK, "$1");
+  if (RESPONSE.some((name) => url.searchParams.has(name))) return "its query has a parameter of the response";
   if (!isCanonical(plain)) return "it is not in the normal form of a URI";
   if (scheme === "http" && plain === uri && !LOOPBACK.test(uri)) return "it uses http for a host that is not loopback";
 }

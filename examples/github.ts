@@ -7,7 +7,7 @@
  * Run it with `deno run -A jsr:@x/mcp examples/github.ts`.
  */
 import process from "node:process";
-import { createServer, ToolError, tool } from "@x/mcp";
+import { createServer, tool, ToolError } from "@x/mcp";
 import { github, oauthProxy } from "@x/mcp/oauth/proxy";
 import { z } from "zod";
 

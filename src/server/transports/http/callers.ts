@@ -77,7 +77,8 @@ export class Callers {
     if (!this.#isUsual(request, way)) {
       const refusal = checkCaller(request, info, this.#options, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
-      const response = (refusal || refusesPath) && way.transport === "http" && authenticator?.loaded?.respond(request, info);
+      const response = (refusal || refusesPath) && way.transport === "http" &&
+        authenticator?.loaded?.respond(request, info);
       if (response) return response;
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();

@@ -461,7 +461,9 @@ function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): str
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch, page }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
-    if (!isPageOption(page)) return `page of route ${quote(path)} is not true or an origin; write "https://example.com"`;
+    if (!isPageOption(page)) {
+      return `page of route ${quote(path)} is not true or an origin; write "https://example.com"`;
+    }
     // Throw for a path that a URL parser changes, because the path would never match a request.
     const { pathname } = new URL(path, "http://x");
     if (pathname !== path) return `route ${quote(path)} is not a normalized path; write ${quote(pathname)}`;

@@ -20,13 +20,15 @@ export const create: Command = {
     "The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file.",
     "With --auth, it creates a folder NAME with a server that requires an API key or an OAuth access token, a test, and " +
     "a README that explains how clients get a key or token.",
+    "With --github, it creates a folder NAME with a server whose users sign in with GitHub, a test, and a README.",
     "With --app, it creates a folder NAME with a server whose tool shows an app, the app's page, and a test.",
   ],
   options: {
     auth: { text: "Create a folder with a server that authenticates its callers" },
+    github: { text: "Create a folder with a server whose users sign in with GitHub" },
     app: { text: "Create a folder with a server that shows an app" },
   },
-  examples: ["new weather", "new notes --auth", "new dice --app"],
+  examples: ["new weather", "new notes --auth", "new repositories --github", "new dice --app"],
   run: createFiles,
 };
 
@@ -44,13 +46,15 @@ async function createFiles(args: Args): Promise<void> {
       : "start with a letter, and use up to 64 letters, digits, _ and -";
     throw new UsageError(`Cannot create ${name || '""'}: it is not a valid name; ${remedy}`);
   }
-  if ("auth" in flags && "app" in flags) {
+  const [one, other] = ["auth", "github", "app"].filter((option) => option in flags);
+  if (other !== undefined) {
     throw new UsageError(
-      `Cannot create ${name} with --auth and --app: each option creates a different server; create two servers, and ` +
-        "merge them",
+      `Cannot create ${name} with --${one} and --${other}: each option creates a different server; create two servers, ` +
+        "and merge them",
     );
   }
   if ("auth" in flags) return await createProtected(name);
+  if ("github" in flags) return await createGitHub(name);
   if ("app" in flags) return await createApp(name);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   await refuseExisting([server, test]);
@@ -91,6 +95,32 @@ async function createProtected(name: string): Promise<void> {
 Start the server. It prints a new API key. The README explains how to set a permanent key, and how to use OAuth:
 
   ${serve}`);
+}
+
+/** Creates a folder with a server whose users sign in with GitHub, a test and a README. */
+async function createGitHub(name: string): Promise<void> {
+  const [server, test, readme] = ["server.ts", "server_test.ts", "README.md"].map((file) => `${name}/${file}`);
+  await refuseExisting([name]);
+  const testCommand = toTestCommand("server_test.ts", toTestFlags());
+  const program = toFolderProgram();
+  const serve = toShell([...program, "server.ts", "--http"]);
+  const { toGitHubReadme, toGitHubServer, toGitHubTest } = await import("./new_github.ts");
+  const toLibrary = await findLibrary();
+  const url = "http://127.0.0.1:3000/mcp";
+  const call = `${toShell([...program, "login", url])} && ${toShell([...program, "call", url, "list_repositories"])}`;
+  const own = { client: toLibrary("client"), oauth: toLibrary("client/oauth"), testing: toLibrary("testing") };
+  await makeFolder(name);
+  await writeAll([
+    [server, toGitHubServer(name, { library: toLibrary(), proxy: toLibrary("oauth/proxy") })],
+    [test, toGitHubTest({ ...own, ...tests[platform.runtime] })],
+    [readme, toGitHubReadme(name, { serve, call, test: testCommand })],
+  ]);
+  console.error(`Created ${server}, ${test} and ${readme}. ${await toSetup(toLibrary)}Run the test:
+
+  cd ${name}
+  ${testCommand}
+
+The README explains how to connect the server to GitHub.`);
 }
 
 /** Creates a folder with a server that shows an app, the app's page and a test. */

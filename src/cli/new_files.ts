@@ -10,7 +10,16 @@ import { explainPermission } from "./permissions.ts";
 import { CliError } from "./cli_error.ts";
 
 /** A sub-path of this library, such as `@x/mcp/auth`. */
-type SubPath = "apps" | "auth" | "oauth" | "openapi" | "search" | "testing";
+type SubPath =
+  | "apps"
+  | "auth"
+  | "client"
+  | "client/oauth"
+  | "oauth"
+  | "oauth/proxy"
+  | "openapi"
+  | "search"
+  | "testing";
 
 /** Returns the specifier of this library, or of a sub-path. */
 export type ToLibrary = (path?: SubPath) => string;
@@ -33,7 +42,10 @@ function toOwnSpecifier(path?: SubPath): string {
   const files = {
     apps: "extensions/apps/apps.ts",
     auth: "auth/auth.ts",
+    client: "client/client.ts",
+    "client/oauth": "client/oauth/oauth.ts",
     oauth: "auth/oauth/oauth.ts",
+    "oauth/proxy": "auth/oauth/proxy/proxy.ts",
     openapi: "ready/openapi/openapi.ts",
     search: "ready/search/search.ts",
     testing: "testing/testing.ts",

@@ -379,6 +379,26 @@ for (const { name, program } of runtimes) {
     },
   );
 
+  testProcesses(`${name}: new --github creates a server whose users sign in, and a passing test`, async () => {
+    await withFiles({}, async (cwd) => {
+      const { code, stderr } = await run([...program, "new", "repositories", "--github"], { cwd });
+      assertEquals(code, 0, stderr);
+      const folder = `${cwd}/repositories`;
+      assertEquals(listNames(folder), ["README.md", "server.ts", "server_test.ts"]);
+      const [, tests] = /\n\n {2}cd repositories\n {2}(.+)\n/.exec(stderr) ?? [];
+      const tested = await run(tests.split(" "), { cwd: folder });
+      assertEquals(tested.code, 0, tested.stdout + tested.stderr);
+      assertMatch(tested.stdout + tested.stderr, /2 pass/);
+      const env = { GITHUB_CLIENT_ID: "id", GITHUB_CLIENT_SECRET: "secret", GITHUB_USERS: "ada" };
+      await using serving = await start([...program, "server.ts", "--http", "--port", "0"], { cwd: folder, env });
+      const [, url] = await serving.waitFor(/server\.ts.* (http:\S+)/);
+      const metadata = await (await fetch(new URL("/.well-known/oauth-authorization-server", url))).json();
+      assertEquals(metadata.issuer, "http://127.0.0.1:3000");
+      const both = await run([...program, "new", "both", "--app", "--github"], { cwd });
+      assertStringIncludes(both.stderr, sentence("--github", "--app"));
+    });
+  });
+
   testProcesses(`${name}: new --app creates a server with an app, and a passing test`, async () => {
     await withFiles({}, async (cwd) => {
       const { code, stderr } = await run([...program, "new", "dice", "--app"], { cwd });

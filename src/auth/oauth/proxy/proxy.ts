@@ -113,7 +113,7 @@ export interface OAuthProxyOptions {
   readonly scopes?: readonly string[];
   /**
    * Redirect URIs of hosted clients, besides loopback addresses and the hosts of client metadata documents. Compared
-   * exactly. {@linkcode knownRedirects} lists those of common clients.
+   * exactly. Defaults to {@linkcode knownRedirects}, which lists those of common clients.
    */
   readonly redirects?: readonly string[];
   /** Clients that are registered beforehand. */

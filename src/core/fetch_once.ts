@@ -13,12 +13,13 @@ export async function fetchOnce(url: string | URL, init: RequestInit = {}): Prom
  * request again on another connection, unless its body is a stream or a blob. A server that has already run a call, or
  * redeemed a code or a refresh token, would receive it twice.
  */
-export async function toInitOnce(init: RequestInit): Promise<RequestInit> {
+export function toInitOnce(init: RequestInit): RequestInit | Promise<RequestInit> {
   const { body } = init;
   if (!deno || body === undefined || body === null || body instanceof Blob || body instanceof ReadableStream) {
     return init;
   }
   // A response converts all kinds of bodies, but takes longer than a blob of a text. The blob has the media type.
   const isTyped = typeof body === "string" && new Headers(init.headers).has("content-type");
-  return { ...init, body: isTyped ? new Blob([body]) : await new Response(body).blob() };
+  if (isTyped) return { ...init, body: new Blob([body]) };
+  return new Response(body).blob().then((body) => ({ ...init, body }));
 }

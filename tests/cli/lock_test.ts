@@ -1,5 +1,5 @@
 // mcp lock records what servers list, check --locked prints what has changed, and bridge --lock hides it.
-import { readFile } from "node:fs/promises";
+import { copyFile, readFile } from "node:fs/promises";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connect, lock } from "../../src/client/client.ts";
@@ -122,7 +122,7 @@ Deno.test("lock refuses to accept what has changed since it was printed", async 
     const { stdout } = await runHere(["lock", "up=server.ts"], { cwd });
     const options = listOptions(stdout);
     assertEquals(options.map(({ name }) => name), ["name", "instructions", "find", "plan", "note://1", "up"]);
-    await Deno.copyFile(`${cwd}/evil.ts`, `${cwd}/server.ts`);
+    await copyFile(`${cwd}/evil.ts`, `${cwd}/server.ts`);
     const attempt = (word: string) => runHere(["lock", "up=server.ts", "--accept", word], { cwd });
     for (const word of [options[2].word, options[5].word, "find", "up", "find@", `plan@${options[2].word.slice(5)}`]) {
       const { code, stdout, stderr } = await attempt(word);

@@ -89,6 +89,8 @@ class Hostile {
   async #receive(message: Message, request: Request): Promise<Response> {
     const response = this.#options.respond?.(message);
     if (response) return response;
+    // The client may have given up while this server read the body.
+    request.signal.throwIfAborted();
     this.open.add(request);
     this.most = Math.max(this.most, this.open.size);
     return await new Promise((_, reject) =>

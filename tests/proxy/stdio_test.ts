@@ -1,11 +1,11 @@
 // A proxy of a command: its process, the questions of several callers at the same time, and what a crash costs.
+import { execFile } from "node:child_process";
 import process from "node:process";
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { proxy, type ProxyOptions } from "../../src/proxy/proxy.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { withFolder } from "../support/folder.ts";
 import { sentence } from "../support/messages.ts";
-import { run } from "../support/processes.ts";
 
 const file = new URL("./stdio_upstream.ts", import.meta.url).pathname;
 
@@ -86,7 +86,8 @@ behaviour("no process of a command that asks for roots at its start remains", as
     const handlers = [proxy({ command: process.execPath, args, exitMs: 120_000 }, { name: "asking" })];
     const { client, server } = await connect({ handlers }, { principal: { id: "ada" } });
     const pid = textOf(await client.callTool("pid"));
-    const running = async () => (await run(["pgrep", "-f", path])).stdout.trim();
+    const running = () =>
+      new Promise<string>((resolve) => execFile("pgrep", ["-f", path], (_error, found) => resolve(found.trim())));
     await until(async () => await running() === pid, "only the process of the caller runs");
     await server.close();
     await until(async () => await running() === "", "no process runs");

@@ -118,9 +118,12 @@ export class Browser {
       );
     }
     headers.set("host", new URL(url).host);
-    const response = await this.#server.fetch(new Request(url, { ...init, headers, redirect: "manual" }), {
-      remoteAddr: { hostname: this.#peer },
-    });
+    const response = await this.#server.fetch(
+      new Request(url, Object.assign({ ...init, headers, redirect: "manual" as const }, { duplex: "half" })),
+      {
+        remoteAddr: { hostname: this.#peer },
+      },
+    );
     for (const cookie of response.headers.getSetCookie()) {
       const [pair] = cookie.split(";");
       const [name, value] = pair.split("=");

@@ -112,6 +112,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "openapi.ts",
     "observed.ts",
     "own_tools.ts",
+    "github.ts",
     "press.ts",
     "production",
     "roles.ts",

@@ -180,7 +180,9 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
   try {
     const [, port] = await waitFor(/(?:Listening on|server:|Serving) http:\/\/\S+?:(\d+)/);
     // The issuer on the page does not exist, so the test has no tokens for this server.
-    if (/\bauth = oauth\(/.test(text)) return await checkProtected(`http://127.0.0.1:${port}${path}`);
+    if (/\b(?:auth|login) = oauth(?:Proxy)?\(/.test(text)) {
+      return await checkProtected(`http://127.0.0.1:${port}${path}`);
+    }
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using client = await connect(`http://127.0.0.1:${port}${path}`, { revisions, headers });
       assertEquals(client.server.version, revisions[0]);

@@ -68,7 +68,7 @@ type Ask = (method: string, params: Params) => Promise<Result>;
 /** The name or URI that a request uses, and the lists that can have the entry. */
 type Subject = readonly [key: unknown, ...kinds: readonly Kind[]];
 
-/** Compares the lists and texts of one connection with the lock file. */
+/** Compares everything that a server lists on one connection with the lock file. */
 export class ServerLock {
   readonly middleware: ClientMiddleware = Object.assign(this.#run.bind(this), { [INTERNALS]: this.#forget.bind(this) });
   readonly #name: string;
@@ -180,8 +180,8 @@ export class ServerLock {
   }
 
   /**
-   * Throws unless the subject is in a list, and is the same as the locked one. A page that `isKnown` need not be listed,
-   * because its contents are compared.
+   * Throws unless the server lists the subject, unchanged since it was locked. A page that the lock file names (`isKnown`)
+   * need not be listed, because its contents are compared.
    */
   async #check([key, ...kinds]: Subject, ask: Ask, { isKnown }: { readonly isKnown: boolean }): Promise<void> {
     let state: boolean | undefined;

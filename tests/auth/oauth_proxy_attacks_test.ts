@@ -475,3 +475,23 @@ Deno.test("an IPv6 /56 network gets two loads of documents at a time", async () 
   resolve(new Response("no"));
   assertEquals((await Promise.all([...loads.slice(0, 2), other])).includes(503), false);
 });
+
+Deno.test("a provider that cannot revoke a token does not change the answer to a user who may not sign in", async () => {
+  for (
+    const revoke of [() => {
+      throw new Error("down");
+    }, () => Promise.reject(new Error("down"))]
+  ) {
+    const faults: unknown[] = [];
+    const provider = new TestProvider();
+    const opened = open(
+      { who: () => false, provider: { ...provider.provider, revoke } },
+      { observer: { fault: ({ error }) => faults.push(error) } },
+      provider,
+    );
+    const query = await authorize(opened, await register(opened.browser));
+    assertEquals(query.get("error"), "access_denied");
+    assertEquals(faults.length, 1);
+    await opened.server.close();
+  }
+});

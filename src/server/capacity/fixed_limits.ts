@@ -91,7 +91,7 @@ export interface FixedLimits {
      */
     readonly answersChecked: number;
     /**
-     * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
+     * Size of the sealed `requestState`, which the client returns with its answers, in bytes. In every revision, the
      * `ctx.once` values of one call may together use half of this size as JSON. Values with `maxBytes` do not count.
      *
      * Reason: the client must store the state, and send the state with every answer.

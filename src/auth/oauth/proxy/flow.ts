@@ -15,7 +15,7 @@ import { readCookies } from "../../credentials.ts";
 import { type Clients, OAuthError } from "./clients.ts";
 import { type ConsentTexts, toConsentPage, toErrorPage } from "./consent_page.ts";
 import { type Grants, type GrantsParts, toRandom } from "./grants.ts";
-import type { Provider, ProviderCall, ProviderUser } from "./provider.ts";
+import type { Provider, ProviderCall, ProviderTokens, ProviderUser } from "./provider.ts";
 import type { RedirectRules } from "./redirect_uris.ts";
 import { requestTokens } from "./upstream.ts";
 
@@ -60,6 +60,8 @@ export interface FlowParts extends GrantsParts {
     user: ProviderUser,
     options: { readonly token: string; readonly scopes: readonly string[]; readonly signal: AbortSignal },
   ) => Promise<{ readonly subject: string; readonly scopes: readonly string[] } | undefined>;
+  /** Revokes tokens at the provider. Never rejects. */
+  readonly revoke: (tokens: ProviderTokens) => Promise<void>;
   readonly resource: URL;
   readonly issuer: string;
   readonly serverName: string;
@@ -280,7 +282,7 @@ export class Flow {
       const { scopes } = pending;
       const decided = await this.#parts.decide(user, { token: tokens.accessToken, scopes, signal });
       if (!decided) {
-        await provider.revoke?.(tokens, call).catch(report);
+        await this.#parts.revoke(tokens);
         return this.#toClient(pending, new OAuthError("access_denied", "this user may not use the server", 403));
       }
       const { client, redirectUri, challenge, state } = pending;

@@ -6,6 +6,7 @@
 import { toBase64Url } from "../../../core/kit/base64.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";
 import type { StoreView } from "../../../server/engine/store.ts";
+import { CHANGED, update } from "../../../server/engine/update.ts";
 import type { ProviderTokens } from "./provider.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,8 +23,6 @@ const REPEAT_MS = 60_000;
 const MOST_ACCESS = 4;
 /** Number of grants of a user, because each one uses the store for a month. */
 const MOST_GRANTS = 64;
-/** Maximum number of attempts to change a grant that other requests change at the same time. */
-const MOST_TRIES = 8;
 
 export type TokenKind = "code" | "access" | "refresh";
 
@@ -92,8 +91,8 @@ export class Grants {
   }
 
   /**
-   * Creates a grant whose code the client must redeem. If the user has too many grants, ends the grant that was not used
-   * for the longest time.
+   * Creates a grant whose code the client must redeem. If the user has too many grants, ends the least recently used
+   * grant.
    */
   async create(
     fields: Pick<Grant, "subject" | "scopes" | "client" | "tokens"> & { readonly binding: CodeBinding },
@@ -171,7 +170,7 @@ export class Grants {
     return outcome.refused;
   }
 
-  /** Returns the grant of a refresh token, and whether the request repeats one that was answered a moment ago. */
+  /** Returns the grant of a refresh token, and whether the client repeats a request that was just answered. */
   async examine(
     { grant: id, secret }: OpenedToken,
     { client, scope }: { readonly client: string; readonly scope: string },
@@ -199,7 +198,7 @@ export class Grants {
     { client, scope }: { readonly client: string; readonly scope: string },
   ): Promise<Issued | Refused> {
     const { grant: id, secret } = token;
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    return await update("refresh a sign-in", async () => {
       const found = await this.examine(token, { client, scope });
       if (typeof found === "string") return found;
       const { grant, isRepeated } = found;
@@ -214,9 +213,8 @@ export class Grants {
         const spent = { digest, at: this.#parts.now(), scope };
         return { ...current, ...fields, refresh: { ...refresh, scopes: current.refresh.scopes, spent } };
       });
-      if (changed) return issued.toIssued(chosen);
-    }
-    return "unknown";
+      return changed ? issued.toIssued(chosen) : CHANGED;
+    });
   }
 
   /**
@@ -227,7 +225,7 @@ export class Grants {
     id: string,
     change: (grant: Grant) => Grant | undefined | Promise<Grant | undefined>,
   ): Promise<Grant | undefined> {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    return await update("change a sign-in", async () => {
       const found = await this.#read(id);
       const changed = found && await change(found.grant);
       if (!changed) return;
@@ -238,9 +236,8 @@ export class Grants {
         version: found.version,
         ttlMs,
       });
-      if (version !== undefined) return changed;
-    }
-    throw new Error("Cannot change a sign-in: other requests change it all the time");
+      return version === undefined ? CHANGED : changed;
+    });
   }
 
   /** Ends a grant. Returns the grant, whose tokens can then be revoked at the provider. */

@@ -41,9 +41,9 @@ export interface LoadRules<T> {
   readonly read: (json: unknown, url: URL) => T;
 }
 
-/** Maximum number of loads at a time. */
+/** Maximum number of concurrent loads. */
 const MAX_LOADS = 8;
-/** Maximum number of loads at a time for the requests of one address. */
+/** Maximum number of concurrent loads for one client address. */
 const MAX_PEER_LOADS = 2;
 /** Maximum duration of a load in milliseconds. */
 const TIMEOUT_MS = 3000;
@@ -100,7 +100,7 @@ interface Known<T> {
   readonly ageMs: number;
 }
 
-/** Loads values of one kind, and remembers values and failures. Concurrent requests for a URL share one load. */
+/** Loads and caches values of one kind, and caches failures. Concurrent requests for a URL share one load. */
 export class GuardedLoads<T> {
   readonly #rules: LoadRules<T>;
   readonly #slots: LoadSlots;

@@ -44,15 +44,15 @@ import { fixedRoutes, toMetadataUrl } from "../metadata.ts";
 import { Clients, type ListedClient, OAuthError } from "./clients.ts";
 import type { ConsentTexts } from "./consent_page.ts";
 import { Flow, readBody } from "./flow.ts";
-import { type Grant, Grants } from "./grants.ts";
+import { Grants } from "./grants.ts";
 import { MetadataDocuments } from "./metadata_documents.ts";
-import type { Provider, ProviderUser } from "./provider.ts";
+import type { Provider, ProviderTokens, ProviderUser } from "./provider.ts";
 import { RedirectRules } from "./redirect_uris.ts";
 import { checkMethod, toError, toJson, TokenEndpoint } from "./token_endpoint.ts";
 import { fetchWith, ProviderEndError, Upstream } from "./upstream.ts";
 
-export type { ConsentTexts, ListedClient, Provider, ProviderUser };
-export type { ProviderCall, ProviderEndpoints, ProviderTokens, UserCall } from "./provider.ts";
+export type { ConsentTexts, ListedClient, Provider, ProviderTokens, ProviderUser };
+export type { ProviderCall, ProviderEndpoints, UserCall } from "./provider.ts";
 export {
   entra,
   type EntraOptions,
@@ -83,7 +83,10 @@ export interface WhoOptions {
 export interface WhoDecision {
   /** Id of the user, unique among all users. Defaults to the id at the provider. */
   readonly subject?: string;
-  /** Scopes of the user. The client gets those that it has asked for. By default, all that it has asked for. */
+  /**
+   * Scopes that the user may have. The client gets the scopes that it has requested and the user may have. By default, it
+   * gets all scopes that it has requested. Fewer scopes at a refresh end the sign-in.
+   */
   readonly scopes?: readonly string[];
 }
 
@@ -362,7 +365,7 @@ class SignIn {
     };
     const end = async (id: string) => {
       const grant = await grants.end(id);
-      if (grant) await this.#revokeAt(grant, server);
+      if (grant) await this.#revokeAt(grant.tokens, server);
     };
     const flow = new Flow({
       ...seals,
@@ -375,6 +378,7 @@ class SignIn {
       provider,
       fetch,
       decide,
+      revoke: (tokens) => this.#revokeAt(tokens, server),
       resource: this.resource,
       issuer: origin,
       serverName: name,
@@ -419,7 +423,7 @@ class SignIn {
     return { server, grants, upstream, flow, tokens, clients, seen: new TokenCache(SEEN_LIMITS) };
   }
 
-  async #revokeAt({ tokens }: Grant, { report }: ServerHandle): Promise<void> {
+  async #revokeAt(tokens: ProviderTokens, { report }: ServerHandle): Promise<void> {
     const signal = AbortSignal.timeout(CALL_MS);
     // A provider of the author may throw, or ignore its signal. The sign-in has ended anyway.
     try {
@@ -526,7 +530,7 @@ class SignIn {
     const opened = await grants.open("access", token);
     const found = opened && await grants.check(opened);
     const now = server.clock.date();
-    if (!found || opened.until <= now) {
+    if (!found) {
       const params = { ...Object(this.challenge).params, error: "invalid_token" };
       const reason = "the access token is not known, or has ended";
       return refuseRequest(401, { challenge: { scheme: "Bearer", params }, reason });
@@ -535,7 +539,7 @@ class SignIn {
     const plain = toPrincipal(this.prefix, subject, { scopes, expiresAt: opened.until, clientId: client });
     const principal = server.attach(plain, { grant: opened.grant });
     const until = Math.min(now + SEEN_MS, opened.until);
-    seen.set(token, { value: principal, until, characters: 2 * token.length }, now);
+    seen.set(token, { value: principal, until, characters: token.length + JSON.stringify(principal).length }, now);
     return principal;
   }
 
@@ -584,7 +588,7 @@ class SignIn {
     const { running: { grants, server, seen }, id } = this.#findGrant(ctx);
     const grant = await grants.end(id);
     seen.clear();
-    if (grant) await this.#revokeAt(grant, server);
+    if (grant) await this.#revokeAt(grant.tokens, server);
   }
 
   async end(subject: string): Promise<void> {
@@ -592,7 +596,7 @@ class SignIn {
     if (!running) throw new TypeError("Cannot end the sign-ins of a user: the server has not started");
     const ended = await running.grants.endAll(subject);
     running.seen.clear();
-    for (const grant of ended) await this.#revokeAt(grant, running.server);
+    for (const { tokens } of ended) await this.#revokeAt(tokens, running.server);
   }
 }
 

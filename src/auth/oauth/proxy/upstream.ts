@@ -3,6 +3,7 @@
  */
 import { toBasicCredentials } from "../../../core/kit/basic_credentials.ts";
 import { deadline, delay } from "../../../core/kit/deadline.ts";
+import { toInitOnce } from "../../../core/fetch_once.ts";
 import { quote } from "../../../core/protocol/errors.ts";
 import { sendJson } from "../http.ts";
 import type { Grant, Grants } from "./grants.ts";
@@ -37,7 +38,8 @@ export async function requestTokens(
     ...params,
     ...!isInHeader && { client_id: clientId, client_secret: clientSecret },
   });
-  const response = await sendJson((url, init) => fetch(new Request(url, init)), token, {
+  const send = async (url: string, init: RequestInit) => await fetch(new Request(url, await toInitOnce(init)));
+  const response = await sendJson(send, token, {
     method: "POST",
     body: body.toString(),
     headers: {

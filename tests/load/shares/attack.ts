@@ -37,6 +37,10 @@ export async function attack(origin: Origin, duration: Duration): Promise<Shares
   await runPhases(duration, {
     attack: (phase) => attackers.forEach((each) => each.attack(phase)),
     stop: () => attackers.forEach((each) => each.stop()),
+    holdStores: () => {
+      const releases = sites.map(({ holdStore }) => holdStore?.());
+      return () => releases.forEach((release) => release?.());
+    },
     look: () => sites.forEach((site) => lookAt(site, fullest)),
     check: async () => void await Promise.all(others.map((each) => each.check())),
     isLost: () => others.some(({ lost }) => lost.length > 10),
@@ -57,6 +61,8 @@ export async function attack(origin: Origin, duration: Duration): Promise<Shares
 interface Parts {
   attack(phase: number): void;
   stop(): void;
+  /** Holds the responses of all stores until the returned function is called. */
+  holdStores(): () => void;
   look(): void;
   check(): Promise<void>;
   isLost(): boolean;
@@ -64,6 +70,8 @@ interface Parts {
 
 /** Number of rounds before the check in each phase, after which the accounts are full. */
 const FILLING = 8;
+/** Number of rounds before the stores respond, so that operations wait on a slow machine too. */
+const HELD = 4;
 
 async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, parts: Parts): Promise<void> {
   const end = performance.now() + seconds * 1000;
@@ -73,11 +81,13 @@ async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, pa
 }
 
 /** Runs one phase. The attackers continue until the check of the other clients has ended. */
-async function runPhase(phase: number, { attack, stop, look, check }: Parts): Promise<void> {
+async function runPhase(phase: number, { attack, stop, holdStores, look, check }: Parts): Promise<void> {
+  const release = holdStores();
   let checking: Promise<void> | undefined;
   let isChecked = false;
   for (let round = 0; !isChecked; round++) {
     attack(phase);
+    if (round === HELD) release();
     if (round === FILLING) checking = check().finally(() => isChecked = true);
     await new Promise((resolve) => setTimeout(resolve));
     look();

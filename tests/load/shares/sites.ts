@@ -32,6 +32,8 @@ export interface Site {
   readonly hasTokens?: boolean;
   /** Whether the path contains a tenant and the state is in a store. */
   readonly hasTenants?: boolean;
+  /** Holds the responses of the store until the returned function is called. */
+  holdStore?(): () => void;
 }
 
 /** Number of resources of the server behind the proxies: more than the proxies may watch. */
@@ -74,16 +76,17 @@ export function startOpen(): Site {
 /** Starts a server with a path per tenant. Its checks and handlers can be slow, and its state is in a slow store. */
 export function startTenants(): Site {
   const remote = startRemote();
+  const { store, holdStore } = makeSlowStore();
   const server = createServer({
     ...toOptions(),
     limits: { ...LIMITS, perTenant: { running: 24 } },
     path: "/:tenant/mcp",
     pathSchema: z.object({ tenant: z.string().refine((name) => name.startsWith("check") ? slowly(true) : true) }),
     handlers: ({ tenant }) => tenant.startsWith("make") ? slowly(listHandlers(remote)) : listHandlers(remote),
-    store: makeSlowStore(),
+    store,
     secret: "a secret of at least thirty-two characters",
   });
-  return { server, remote, toPath: (client) => `/${client}/mcp`, hasTenants: true };
+  return { server, remote, toPath: (client) => `/${client}/mcp`, hasTenants: true, holdStore };
 }
 
 /** Starts a server that verifies some tokens synchronously, and all other tokens asynchronously. It knows no passwords. */
@@ -233,11 +236,21 @@ export const FOLLOW = "test.example/follow";
 
 const sure = z.object({ ok: z.boolean() });
 
-function makeSlowStore(): Store {
-  return customStore(async (): Promise<StoreEngine> => {
+function makeSlowStore(): { readonly store: Store; holdStore(): () => void } {
+  let held: Promise<void> | undefined;
+  const store = customStore(async (): Promise<StoreEngine> => {
     const engine = await memoryStore()[INTERNALS].connect();
-    return wrapEngine(engine, async ({ run }) => await slowly(run(), STORE_MS));
+    return wrapEngine(engine, async ({ run }) => {
+      await held;
+      return await slowly(run(), STORE_MS);
+    });
   }, { subscriptions: 144 });
+  const holdStore = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held = promise;
+    return resolve;
+  };
+  return { store, holdStore };
 }
 
 /** Returns a promise that resolves to a value after a delay. */

@@ -6,6 +6,7 @@ import { toRows, toWorkloadRows } from "./table.ts";
 
 /** The pages with figures of the record. */
 export const PAGES = [
+  "README.md",
   "bench/README.md",
   "docs/guides/coming-from/other-frameworks.md",
   "docs/guides/node.md",

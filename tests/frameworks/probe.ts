@@ -4,7 +4,7 @@
 /** Sends a request to the server. */
 export type Send = (request: Request) => Promise<Response>;
 
-/** The behaviours, in the order of the columns in docs/reference/framework-checks.md. */
+/** The behaviours, in the order of the columns in docs/project/framework-checks.md. */
 export const BEHAVIOURS = [
   "call",
   "call in a session",

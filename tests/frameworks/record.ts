@@ -20,7 +20,7 @@ export type FrameworkRecord = Readonly<Record<string, Entry>>;
 const recordFile = new URL("record.json", import.meta.url);
 
 /** The URL of the page's file. */
-export const pageFile: URL = new URL("../../docs/reference/framework-checks.md", import.meta.url);
+export const pageFile: URL = new URL("../../docs/project/framework-checks.md", import.meta.url);
 
 /** Reads the record. */
 export async function readRecord(): Promise<FrameworkRecord> {

@@ -66,7 +66,8 @@ export async function writeFile({ file, text }: Block, folder: string): Promise<
   await Deno.writeTextFile(`${folder}/${file}`, text);
 }
 
-const RUNTIMES = ["Deno", "Bun", "Node"] as const;
+/** The headings of the columns of commands. */
+export const RUNTIMES = ["Deno", "Bun", "Node"] as const;
 
 /** The heading of a column of commands. */
 export type Runtime = typeof RUNTIMES[number];

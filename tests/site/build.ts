@@ -2,6 +2,7 @@
 // options. The site also has `llms.txt`, and each page as Markdown.
 import config from "../../deno.json" with { type: "json" };
 import { readTaskOptions } from "../../bench/options.ts";
+import { RUNTIMES } from "../release/pages.ts";
 import { readRepository } from "../release/repository.ts";
 import { findPackages } from "../support/npm_packages.ts";
 import { writeApiPages } from "./api_pages.ts";
@@ -54,6 +55,9 @@ function toGroups(index: string, pages: readonly SitePage[], api: readonly SiteP
   return groups.toSpliced(at, 0, { text: "Entries", items: entries });
 }
 
+/** The group of pages that users do not need. It has a side bar of its own. */
+const PROJECT = "About the project";
+
 const toLink = (path: string): string => `/${path.replace(/(?:index)?\.md$/, "")}`;
 
 /** Returns the settings of VitePress that depend on the pages. */
@@ -63,38 +67,73 @@ function toSettings(groups: readonly Group[], base: string, repository: string |
     ...path !== undefined && { link: toLink(path) },
     ...items && { items: items.map(toItem), collapsed: true },
   });
-  const first = ([group]: readonly Group[]) => toLink(group.items[0].path ?? "");
-  const find = (text: string) => groups.filter((group) => group.text === text);
+  const find = (text: string) => groups.find((group) => group.text === text);
+  const first = (group: Group | undefined = groups[0]) => toLink(group.items[0].path ?? "");
+  const project = find(PROJECT);
+  // VitePress opens the group of the current page.
+  const toBar = (groups: readonly Group[]) => groups.map((group) => ({ ...toItem(group) as object, collapsed: true }));
+  const bars = listPaths(project?.items ?? []).map((path) => [toLink(path), toBar(project ? [project] : [])]);
   return {
     title: config.name,
     description: "Write typed functions in one file, and serve them to AI applications over MCP.",
     base,
     lastUpdated: false,
     themeConfig: {
-      search: { provider: "local" },
       outline: [2, 3],
       externalLinkIcon: false,
       nav: [
-        { text: "Guides", link: first(groups) },
+        { text: "Guides", link: first() },
         { text: "Reference", link: first(find("Reference")) },
         { text: "API", link: first(find("Entries")) },
+        { text: "Project", link: first(project) },
         { text: "All pages", link: "/documentation" },
       ],
-      sidebar: groups.map((group, at) => ({ ...toItem(group) as object, collapsed: at > 0 })),
+      sidebar: { ...Object.fromEntries(bars), "/": toBar(groups.filter((group) => group !== project)) },
       ...repository && { socialLinks: [{ icon: "git", link: repository, ariaLabel: "Repository" }] },
     },
   };
 }
 
-/** Returns the landing page: README.md with its title and its first paragraph as a banner. */
+const toText = (markdown: string): string => markdown.replace(/\[([^\]]+)\]\([^)]+\)/g, "$1").replace(/\s+/g, " ");
+
+/**
+ * Returns the landing page from README.md: the banner has the title, the first two paragraphs and the recording, and
+ * the section with the reasons for the library follows the first commands.
+ */
 function toLanding(markdown: string): string {
-  const [, title, introduction, rest] = /^# (.+)\n\n([^]*?)\n\n([^]*)$/.exec(markdown) ?? [];
-  const [sentence] = introduction.split(/(?<=\.)\s+(?=\[)/, 1);
+  const [, title, what, introduction, commands, rest = ""] =
+    /^# (.+)\n\n([^]*?)\n\n([^]*?)\n\n(\|[^]*?)\n\n([^]*)$/.exec(markdown) ?? [];
+  const [, text, path] = /^!\[([^\]]*)\]\(([^)]+)\)\n\n/m.exec(rest) ?? [];
+  const [reasons] = /^## Why [^]*?(?=^## )/m.exec(rest) ?? [""];
   const links = [...introduction.matchAll(/\[([^\]]+)\]\((?!https?:)([^)]+)\)/g)];
-  const actions = links.map(([, text, path], at) => ({ theme: at ? "alt" : "brand", text, link: toLink(path) }));
-  const tagline = sentence.replace(/\[([^\]]+)\]\([^)]+\)/g, "$1").replace(/\s+/g, " ");
-  const matter = { layout: "home", hero: { name: title, tagline, actions } };
-  return `---\n${JSON.stringify(matter)}\n---\n\n${rest}`;
+  const actions = links.map(([, text, path], at) => ({
+    theme: at ? "alt" : "brand",
+    text: text[0].toUpperCase() + text.slice(1),
+    link: toLink(path),
+  }));
+  const [tagline] = introduction.split(/(?<=\.)\s/, 1);
+  const image = { src: `/${path}`, alt: text };
+  const matter = {
+    layout: "home",
+    hero: { name: title, text: toText(what), tagline: toText(tagline), image, actions },
+  };
+  const body = rest.replace(reasons, "").replace(/^!\[[^\]]*\]\([^)]+\)\n\n_[^]*?_\n\n/m, "");
+  return `---\n${JSON.stringify(matter)}\n---\n\n${commands}\n\n${reasons}${body}`;
+}
+
+/** Replaces each table with a column of commands for each runtime with tabs. */
+function toTabs(markdown: string): string {
+  return markdown.replace(/^\|[^|\n]*\| Deno +\| Bun +\| Node +\|\n\|[-| ]+\|\n((?:\|.*\n)+)/gm, (_, body: string) => {
+    const rows = body.trim().split("\n").map((row) => row.split("|").slice(1, -1).map((cell) => cell.trim()));
+    const tabs = RUNTIMES.map((name, at) => {
+      const lines = rows.flatMap(([label, ...cells]) => [
+        ...rows.length > 1 ? [`# ${label}`] : [],
+        ...[...cells[at].matchAll(/`([^`]+)`/g)].map(([, command]) => command),
+      ]);
+      return `\`\`\`sh [${name}]\n${lines.join("\n")}\n\`\`\``;
+    });
+    return `::: code-group\n\n${tabs.join("\n\n")}\n\n:::\n`;
+  });
 }
 
 /** Returns the pages in the form of llmstxt.org: a list with a short description of each page. */
@@ -104,10 +143,9 @@ function toLlmsText(groups: readonly Group[], home: SitePage, url: string): stri
       ...path === undefined ? [] : [`- [${text}](${url}${path})${description ? `: ${description}` : ""}`],
       ...items ? list(items) : [],
     ]);
-  const [, introduction] = /^# .+\n\n([^]*?)\n\n/.exec(home.markdown) ?? [];
-  const [sentence] = introduction.split(/(?<=\.)\s+(?=\[)/, 1);
+  const [, what = ""] = /^# .+\n\n([^]*?)\n\n/.exec(home.markdown) ?? [];
   const parts = groups.map(({ text, items }) => `## ${text}\n\n${list(items).join("\n")}`);
-  return [`# ${config.name}`, `> ${sentence.replace(/\s+/g, " ")}`, ...parts].join("\n\n") + "\n";
+  return [`# ${config.name}`, `> ${what.replace(/\s+/g, " ")}`, ...parts].join("\n\n") + "\n";
 }
 
 /** Returns all pages as one text, in the order of the navigation. */
@@ -151,7 +189,7 @@ export async function buildSite({ folder, url = "/", repository }: SiteOptions):
     await write(`${made}/.vitepress/site.json`, JSON.stringify(toSettings(groups, base, link)));
     await write(`${made}/package.json`, '{ "type": "module" }');
     for (const { path, markdown } of pages) {
-      await write(`${made}/${path}`, path === "index.md" ? toLanding(markdown) : markdown);
+      await write(`${made}/${path}`, toTabs(path === "index.md" ? toLanding(markdown) : markdown));
     }
     for (const path of pictures) await copy(root + path, `${made}/${toSitePath(path)}`);
     const { success, stdout, stderr } = await new Deno.Command("node", {

@@ -23,7 +23,9 @@ export function serveSite(folder: string, base: string): SiteServer {
     const path = decodeURIComponent(pathname.slice(base.length)).replace(/(?<=^|\/)$/, "index.html");
     const bytes = await Deno.readFile(folder + path).catch(() => undefined);
     const type = TYPES[path.split(".").at(-1) ?? ""] ?? "text/plain; charset=utf-8";
-    return bytes ? new Response(bytes, { headers: { "content-type": type } }) : new Response("none", { status: 404 });
+    if (bytes) return new Response(bytes, { headers: { "content-type": type } });
+    const missing = await Deno.readFile(`${folder}404.html`);
+    return new Response(missing, { status: 404, headers: { "content-type": "text/html" } });
   });
   return {
     url: `http://127.0.0.1:${server.addr.port}${base}`,

@@ -275,6 +275,10 @@ test(
       assertStringIncludes(await dialog.innerText(), "Who are you?");
       assertEquals(await dialog.getByLabel("name").inputValue(), "Ada");
       assertEquals(await dialog.getByLabel("name").evaluate((element) => element.matches(":focus")), true);
+      assertMatch(
+        await dialog.getByText("E-mail address").locator("xpath=../..").innerText(),
+        /^E-mail address\s+mail/,
+      );
       await dialog.getByLabel("coffee").check();
       await answer("Accept");
       await dialog.getByText("Are you sure?").waitFor();
@@ -282,6 +286,33 @@ test(
       await answer("Accept");
       const result = await readResult("Done");
       assertStringIncludes(result, `[{"name":"Ada","likes":["coffee"]},"accept",{"sure":true}]`);
+    });
+
+    await step("pointing at a message lights up the call it belongs to, with its other messages", async () => {
+      const log = page.getByRole("log");
+      const rows = log.locator("li", { hasText: "tools/call" });
+      const lit = page.locator(".lit");
+      await rows.last().hover();
+      // A request and a question for each round, and a request and the result for the last one.
+      const all = await log.locator("li.lit").allInnerTexts();
+      assertEquals(all.map((text) => /(?:tools\/call|question|result)/.exec(text)?.[0]), [
+        "tools/call",
+        "question",
+        "tools/call",
+        "question",
+        "tools/call",
+        "result",
+      ]);
+      assertEquals(await panel.locator(".output.lit").count(), 1);
+      await page.getByRole("tab", { name: "History" }).click();
+      await rows.last().hover();
+      assertEquals(
+        await page.getByRole("list", { name: "Calls" }).locator(".lit").allInnerTexts().then((all) => all.length),
+        1,
+      );
+      await page.getByRole("tab", { name: "Tools" }).click();
+      await page.getByRole("heading", { level: 1 }).hover();
+      assertEquals(await lit.count(), 0);
     });
 
     await step("a form can be declined and cancelled", async () => {

@@ -125,7 +125,7 @@ const askers: readonly Handler[] = [
         type: "object",
         properties: {
           name: { type: "string", description: "Your name", default: "Ada" },
-          mail: { type: "string", format: "email" },
+          mail: { type: "string", format: "email", title: "E-mail address" },
           likes: { type: "array", items: { type: "string", enum: ["tea", "coffee"] } },
         },
         required: ["name"],

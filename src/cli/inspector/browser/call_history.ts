@@ -1,6 +1,7 @@
 /**
  * The history of calls, from which the user can repeat each call.
  */
+import { addToCall } from "./call_light.ts";
 import { h, makeButton, serverText } from "./dom.ts";
 import { formatMs, type Json, toCompact } from "./json.ts";
 
@@ -14,6 +15,8 @@ export interface Call {
 }
 
 export interface CallEnd {
+  /** The name of the call in the log. */
+  readonly call: string;
   /** The state that the history shows, such as `Done`. */
   readonly state: string;
   readonly kind: string;
@@ -35,14 +38,14 @@ export function onRepeat(callback: (call: Call) => boolean): void {
   repeat = callback;
 }
 
-export function recordCall(call: Call, { state, kind, ms }: CallEnd): void {
+export function recordCall(call: Call, { call: name, state, kind, ms }: CallEnd): void {
   const again = makeButton("button.small", "Again", () => {
     again.disabled = !repeat(call);
     if (again.disabled) again.textContent = "No longer in the list";
   });
   const given = Object.keys(call.given).length ? toCompact(call.given).slice(0, MAX_SHOWN) : "";
   none.hidden = true;
-  list.prepend(h(
+  const item = h(
     "li",
     h("span.muted", new Date().toLocaleTimeString()),
     h("strong", serverText(call.key)),
@@ -50,6 +53,8 @@ export function recordCall(call: Call, { state, kind, ms }: CallEnd): void {
     h(`span.state.${kind}`, state),
     h("span.muted", formatMs(ms)),
     again,
-  ));
+  );
+  addToCall(item, name);
+  list.prepend(item);
   if (list.childElementCount > MAX_CALLS) list.lastElementChild?.remove();
 }

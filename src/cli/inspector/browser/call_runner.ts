@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  */
 import { type Call, type CallEnd, recordCall } from "./call_history.ts";
+import { addToCall } from "./call_light.ts";
 import { makeFold, showError, showJson, showText } from "./content_view.ts";
 import { escapeInvisible, h, makeButton, serverText } from "./dom.ts";
 import type { Outcome } from "./exchange.ts";
@@ -22,7 +23,7 @@ export interface CallRequest {
 }
 
 const MAX_ROUNDS = 64;
-let tokens = 0;
+let calls = 0;
 
 /** An invisible element that announces results to screen readers. */
 export const announcer: HTMLElement = h("div.unseen", { role: "status" });
@@ -51,8 +52,10 @@ export class Runner {
     if (this.#running) return;
     const { signal } = this.#running = new AbortController();
     const began = performance.now();
-    const news = new News();
+    const call = `p${++calls}`;
+    const news = new News(call);
     const clock = h("span.muted");
+    addToCall(this.output, call);
     this.output.replaceChildren(h("div.head", h("span.state.running", "Running"), clock), news.element);
     this.output.scrollIntoView({ block: "nearest" });
     this.#stop.hidden = false;
@@ -63,15 +66,15 @@ export class Runner {
     this.#running = undefined;
     this.#stop.hidden = true;
     this.#start.removeAttribute("aria-disabled");
-    this.#show(request, outcome, { news: news.element, ms: performance.now() - began });
+    this.#show(request, outcome, { news, ms: performance.now() - began });
   }
 
-  #show({ call, present }: CallRequest, outcome: Outcome, { news, ms }: { news: HTMLElement; ms: number }): void {
-    const end = toEnd(outcome, ms);
+  #show({ call, present }: CallRequest, outcome: Outcome, { news, ms }: { news: News; ms: number }): void {
+    const end = { ...toEnd(outcome, ms), call: news.token };
     const facts = outcome.kind === "result" ? [`${formatSize(outcome.size)} characters`] : [];
     const words = [formatMs(ms), ...facts].join(" · ");
     const head = h("div.head", h(`span.state.${end.kind}`, end.state), h("span.muted", words));
-    this.output.replaceChildren(head, news, ...toBody(outcome, present));
+    this.output.replaceChildren(head, news.element, ...toBody(outcome, present));
     // If the result is too long for the view, scroll to its beginning.
     const room = this.output.closest(".detail")?.clientHeight ?? innerHeight;
     this.output.scrollIntoView({ block: this.output.offsetHeight > room ? "start" : "nearest" });
@@ -80,7 +83,7 @@ export class Runner {
   }
 }
 
-function toEnd(outcome: Outcome, ms: number): CallEnd {
+function toEnd(outcome: Outcome, ms: number): Omit<CallEnd, "call"> {
   if (outcome.kind === "stopped") return { state: "Stopped", kind: "stopped", ms };
   if (outcome.kind === "error") return { state: "Failed", kind: "bad", ms };
   const isError = outcome.result.isError === true;
@@ -110,11 +113,12 @@ async function finish(
   news: News,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const _meta = { progressToken: news.token };
+  const { token: call } = news;
+  const _meta = { progressToken: call };
   const onNotification = (method: string, params: Json) => news.show(method, params);
   let rest: Json = {};
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const outcome = await send(method, { ...params, ...rest, _meta }, { signal, paramHeaders, onNotification });
+    const outcome = await send(method, { ...params, ...rest, _meta }, { signal, call, paramHeaders, onNotification });
     if (outcome.kind !== "result") return outcome;
     if (outcome.result.resultType === "task") return await news.follow(outcome.result, signal);
     if (outcome.result.resultType !== "input_required") return outcome;
@@ -137,14 +141,19 @@ async function finish(
 /** Shows the progress and the log messages of a call. */
 class News {
   readonly element: HTMLElement = h("div.news");
-  readonly token = `p${++tokens}`;
+  /** The progress token, which is also the name of the call in the log. */
+  readonly token: string;
   readonly #bar = h("progress", { "aria-label": "Progress" });
   readonly #words = h("span");
   readonly #row = h("div.progress", this.#bar, this.#words);
   readonly #messages = h("ul.messages", { "aria-label": "Log messages" });
 
+  constructor(token: string) {
+    this.token = token;
+  }
+
   async follow(handle: Json, signal: AbortSignal): Promise<Outcome> {
-    const follower = new TaskFollower(handle, signal);
+    const follower = new TaskFollower(handle, { signal, call: this.token });
     this.element.prepend(follower.element);
     return await follower.follow(handle);
   }

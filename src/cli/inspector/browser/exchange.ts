@@ -20,6 +20,8 @@ export interface Frame {
   readonly kind: FrameKind;
   /** The ID of the request to which the message belongs. */
   readonly id: number;
+  /** The call to which the request belongs. Missing for a request that is no part of a call, such as a list. */
+  readonly call?: string;
   readonly method: string;
   /** The tool, prompt or URI in the request. */
   readonly subject?: string;

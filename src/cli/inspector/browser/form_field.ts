@@ -38,6 +38,8 @@ export interface FormContext {
    * show.
    */
   readonly budget: { fields: number };
+  /** Whether the title of a field comes before its name, as for users. */
+  readonly isTitleFirst: boolean;
   makeControl(shape: Shape, place: Place): Field;
   makeFields(schema: Json, place: FieldsPlace): Field;
 }

@@ -25,9 +25,17 @@ export interface ObjectForm {
   readPartial(): Json;
 }
 
-/** Creates a form with a field for each property. `given` contains the initial values. */
-export function makeForm(schema: Json, given: Json = {}): ObjectForm {
-  const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, makeControl, makeFields };
+/** How a form looks. */
+export interface FormOptions {
+  /** The initial values. */
+  readonly given?: Json;
+  /** Whether the title of a field comes before its name, as for users. */
+  readonly isTitleFirst?: boolean;
+}
+
+/** Creates a form with a field for each property. */
+export function makeForm(schema: Json, { given = {}, isTitleFirst = false }: FormOptions = {}): ObjectForm {
+  const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, isTitleFirst, makeControl, makeFields };
   // Resolve the root schema first, because it may be a reference or a combination of schemas.
   const fields = makeFields(toShape(schema, schema).schema, { context, given, depth: 0 });
 
@@ -78,7 +86,7 @@ export function makeSwitchedForm(schema: Json): SwitchedForm {
   }
 
   function fill(given: Json): void {
-    form = makeForm(schema, given);
+    form = makeForm(schema, { given });
     body.replaceChildren(form.element);
     mark();
   }
@@ -224,10 +232,11 @@ function makeField(property: Property): Field {
   const isGroup = control.isGroup === true;
   const isBox = control.element.getAttribute("type") === "checkbox";
   const label = h(isGroup ? "span.label" : "label", { id: newId(), for: isGroup ? undefined : id });
-  label.append(h("span.name", serverText(name.slice(0, MAX_DESCRIPTION))));
-  if (title !== undefined && title !== name) {
-    label.append(" ", h("span.title", serverText(title.slice(0, MAX_DESCRIPTION))));
-  }
+  const named = h("span.name", serverText(name.slice(0, MAX_DESCRIPTION)));
+  const titled = title !== undefined && title !== name &&
+    h("span.title", serverText(title.slice(0, MAX_DESCRIPTION)));
+  if (!titled) label.append(named);
+  else label.append(...context.isTitleFirst ? [titled, " ", named] : [named, " ", titled]);
   // Show a warning, because an input does not show invisible characters, but sends them.
   const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
   const element = h(

@@ -1,6 +1,7 @@
 /**
  * The log of all messages between the page and the server.
  */
+import { addToCall } from "./call_light.ts";
 import { listMaskedHeaders, mask } from "./credentials.ts";
 import { h, makeButton, makeCopyButton, serverText } from "./dom.ts";
 import { showPlainJson, showText } from "./content_view.ts";
@@ -68,7 +69,7 @@ function applyFilter({ words, row }: Entry): void {
 }
 
 function toRow(frame: Frame): HTMLElement {
-  const { kind, id, method, text, ms, status } = frame;
+  const { kind, id, call, method, text, ms, status } = frame;
   const clock = toClock(new Date());
   const isSent = ["request", "closed", "answer"].includes(kind);
   const isTitle = kind === "request" || kind === "notification";
@@ -95,7 +96,9 @@ function toRow(frame: Frame): HTMLElement {
     row.append(h("div.head", facts, makeCopyButton(() => text)), toHeaders(frame), shown);
     row.scrollIntoView({ block: "nearest" });
   });
-  return h(`li.${kind}`, row);
+  const item = h(`li.${kind}`, row);
+  addToCall(item, call ?? `#${id}`);
+  return item;
 }
 
 function toLabel(kind: FrameKind): string {

@@ -88,7 +88,7 @@ function ask({ title, body, answers, dismissed }: Question, signal?: AbortSignal
 }
 
 function makeFormQuestion({ message, requestedSchema }: Json): Question {
-  const form = makeForm(toObject(requestedSchema));
+  const form = makeForm(toObject(requestedSchema), { isTitleFirst: true });
   const accept = () => {
     const content = form.read();
     return content ? { action: "accept", content } : false;

@@ -17,6 +17,8 @@ export interface SendOptions {
   readonly signal?: AbortSignal;
   /** Values of `Mcp-Param-` headers, by header name without the prefix. */
   readonly paramHeaders?: Readonly<Record<string, string>>;
+  /** The call to which the request belongs. */
+  readonly call?: string;
   readonly onNotification?: (method: string, params: Json) => void;
 }
 
@@ -100,7 +102,8 @@ class Exchange {
   }
 
   log(kind: FrameKind, text: string, more: Partial<Frame> = {}): void {
-    logFrame({ kind, id: this.id, method: this.#method, subject: this.#subject, text, ms: this.ms, ...more });
+    const { call } = this.#options;
+    logFrame({ kind, id: this.id, call, method: this.#method, subject: this.#subject, text, ms: this.ms, ...more });
   }
 
   fail(message: string, status?: number): Outcome {

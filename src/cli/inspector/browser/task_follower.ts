@@ -20,15 +20,17 @@ export class TaskFollower {
   readonly element: HTMLElement = h("p.task", { "aria-label": "Task" });
   readonly #taskId: string;
   readonly #signal: AbortSignal;
+  readonly #call: string;
   /** The questions that the user was asked, by key. Aborting a controller closes the dialog for the question. */
   readonly #questions = new Map<string, AbortController>();
   #isDismissed = false;
   #wake: () => void = () => {};
 
   /** Creates a follower for the task that `handle` describes. The follower cancels the task when `signal` aborts. */
-  constructor(handle: Json, signal: AbortSignal) {
+  constructor(handle: Json, { signal, call }: { signal: AbortSignal; call: string }) {
     this.#taskId = String(handle.taskId);
     this.#signal = signal;
+    this.#call = call;
     this.#show(handle);
     signal.addEventListener("abort", () => this.#wake(), { once: true });
   }
@@ -42,15 +44,19 @@ export class TaskFollower {
     }
   }
 
+  #send(method: string, more: Json = {}): Promise<Outcome> {
+    return send(method, { taskId: this.#taskId, ...more }, { call: this.#call });
+  }
+
   async #poll(handle: Json): Promise<Outcome> {
     let task = handle;
     for (let failures = 0;;) {
       await this.#pause(task.pollIntervalMs);
       if (this.#signal.aborted || this.#isDismissed) {
-        const { ms } = await send("tasks/cancel", { taskId: this.#taskId });
+        const { ms } = await this.#send("tasks/cancel");
         return { kind: "stopped", ms };
       }
-      const outcome = await send("tasks/get", { taskId: this.#taskId });
+      const outcome = await this.#send("tasks/get");
       if (outcome.kind === "stopped") return outcome;
       if (outcome.kind === "error") {
         if (!isTransient(outcome) || ++failures > MAX_FAILURES) return outcome;
@@ -94,7 +100,7 @@ export class TaskFollower {
   async #answer(key: string, { method, params }: Json, signal: AbortSignal): Promise<void> {
     const response = await askUser(String(method), toObject(params), signal);
     if (signal.aborted) return;
-    if (response) await send("tasks/update", { taskId: this.#taskId, inputResponses: { [key]: response } });
+    if (response) await this.#send("tasks/update", { inputResponses: { [key]: response } });
     else this.#isDismissed = true;
     this.#wake();
   }

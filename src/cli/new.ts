@@ -22,13 +22,22 @@ export const create: Command = {
     "a README that explains how clients get a key or token.",
     "With --github, it creates a folder NAME with a server whose users sign in with GitHub, a test, and a README.",
     "With --app, it creates a folder NAME with a server whose tool shows an app, the app's page, and a test.",
+    "With --from, it creates a folder NAME with the files of a recipe: a server for a stack, a test, a README, and a " +
+    "Dockerfile.",
   ],
   options: {
     auth: { text: "Create a folder with a server that authenticates its callers" },
     github: { text: "Create a folder with a server whose users sign in with GitHub" },
     app: { text: "Create a folder with a server that shows an app" },
+    from: { text: "Create a folder with the files of a recipe, such as express-redis", value: "RECIPE" },
   },
-  examples: ["new weather", "new notes --auth", "new repositories --github", "new dice --app"],
+  examples: [
+    "new weather",
+    "new notes --auth",
+    "new repositories --github",
+    "new dice --app",
+    "new facts --from express-redis",
+  ],
   run: createFiles,
 };
 
@@ -46,7 +55,7 @@ async function createFiles(args: Args): Promise<void> {
       : "start with a letter, and use up to 64 letters, digits, _ and -";
     throw new UsageError(`Cannot create ${name || '""'}: it is not a valid name; ${remedy}`);
   }
-  const [one, other] = ["auth", "github", "app"].filter((option) => option in flags);
+  const [one, other] = ["auth", "github", "app", "from"].filter((option) => option in flags);
   if (other !== undefined) {
     throw new UsageError(
       `Cannot create ${name} with --${one} and --${other}: each option creates a different server; create two servers, ` +
@@ -56,6 +65,7 @@ async function createFiles(args: Args): Promise<void> {
   if ("auth" in flags) return await createProtected(name);
   if ("github" in flags) return await createGitHub(name);
   if ("app" in flags) return await createApp(name);
+  if (flags.from !== undefined) return await createFromRecipe(name, flags.from);
   const [server, test] = [`${name}.ts`, `${name}_test.ts`];
   await refuseExisting([server, test]);
   const toLibrary = await findLibrary();
@@ -143,6 +153,22 @@ async function createApp(name: string): Promise<void> {
 Serve the file, and try the server in a browser:
 
   ${toShell([...toFolderProgram(), "server.ts", "--http", "--inspect"])}`);
+}
+
+/** Creates a folder with the files of a recipe. */
+async function createFromRecipe(name: string, recipe: string): Promise<void> {
+  const { recipes } = await import("./recipes_bundle.ts");
+  if (!Object.hasOwn(recipes, recipe)) {
+    throw new UsageError(
+      `Cannot create ${name}: there is no recipe "${recipe}"; write one of ${Object.keys(recipes).join(", ")}`,
+    );
+  }
+  await refuseExisting([name]);
+  const files = Object.entries(recipes[recipe]);
+  const folders = files.map(([file]) => `${name}/${file}`.replace(/\/[^/]*$/, ""));
+  for (const folder of new Set(folders)) await makeFolder(folder);
+  await writeAll(files.map(([file, text]) => [`${name}/${file}`, text]));
+  console.error(`Created ${files.length} files in ${name}. ${name}/README.md has the commands to test and serve it.`);
 }
 
 /** The path to an installed package is relative, so that the command also works on other machines. */

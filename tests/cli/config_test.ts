@@ -115,6 +115,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "github.ts",
     "press.ts",
     "production",
+    "recipes",
     "roles.ts",
     "sign_in.ts",
     "skills",

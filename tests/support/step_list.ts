@@ -35,6 +35,8 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "docs:pictures": "makes screenshots and a recording, which differ in each run",
   "docs:plots": "writes plots and figures; a test compares them",
   "site": "writes the folder that is published; tests/site/site_test.ts runs its code",
+  "docs:words": "prints figures; a test compares them with their limits",
+  "recipes:bundle": "bundles the recipes; a test compares the bundle",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",
   "web:script": "bundles a script; a test compares it",

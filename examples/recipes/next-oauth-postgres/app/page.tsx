@@ -1,0 +1,3 @@
+export default function Page() {
+  return <p>The MCP server is at /mcp.</p>;
+}

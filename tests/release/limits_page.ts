@@ -12,8 +12,8 @@ interface Table {
   readonly source: string;
   readonly values: Readonly<Record<string, object>>;
   readonly columns: readonly string[];
-  /** The first word of the paragraph for the fourth column. */
-  readonly fourth: "Together" | "Reason";
+  /** The first word of a further paragraph. The page shows "Together"; each bound must have a "Reason" in its source. */
+  readonly further: "Together" | "Reason";
 }
 
 const tables: readonly Table[] = [
@@ -21,13 +21,13 @@ const tables: readonly Table[] = [
     source: "limits.ts",
     values: { ...LIMITS },
     columns: ["Limit", "Default", "Counts", "Together", "When it is exceeded"],
-    fourth: "Together",
+    further: "Together",
   },
   {
     source: "fixed_limits.ts",
     values: { ...FIXED_LIMITS },
-    columns: ["Bound", "Value", "Counts", "Reason", "When it is exceeded"],
-    fourth: "Reason",
+    columns: ["Bound", "Value", "Counts", "When it is exceeded"],
+    further: "Reason",
   },
 ];
 
@@ -35,7 +35,7 @@ const tables: readonly Table[] = [
 interface Entry {
   readonly path: string;
   readonly counts: string;
-  readonly fourth: string;
+  readonly further: string;
   readonly exceeded: string;
 }
 
@@ -52,9 +52,9 @@ export function toTables(): Promise<readonly string[]> {
   return Promise.all(tables.map(toTable));
 }
 
-async function toTable({ source, values, columns, fourth }: Table): Promise<string> {
+async function toTable({ source, values, columns, further }: Table): Promise<string> {
   const file = new URL(`../../src/server/capacity/${source}`, import.meta.url);
-  const entries = readEntries(await Deno.readTextFile(file), fourth);
+  const entries = readEntries(await Deno.readTextFile(file), further);
   const numbers = new Map<string, string>(
     Object.entries(values).flatMap(([group, limits]) =>
       Object.entries<number | boolean>({ ...limits }).map(([name, value]) =>
@@ -66,14 +66,15 @@ async function toTable({ source, values, columns, fourth }: Table): Promise<stri
   if (missing.length) throw new Error(`Cannot describe ${missing.join(", ")}: no comment was found`);
   return toMarkdown(
     columns,
-    entries.map(({ path, counts, fourth, exceeded }) => [
-      ...[`\`${path}\``, numbers.get(path) ?? ""],
-      ...[counts, fourth, exceeded],
+    entries.map((entry) => [
+      ...[`\`${entry.path}\``, numbers.get(entry.path) ?? "", entry.counts],
+      ...(further === "Together" ? [entry.further] : []),
+      entry.exceeded,
     ]),
   );
 }
 
-function readEntries(source: string, fourth: Table["fourth"]): Entry[] {
+function readEntries(source: string, head: Table["further"]): Entry[] {
   const from = source.indexOf("export interface ");
   const body = source.slice(from, source.indexOf("\n}\n", from));
   const members = body.matchAll(
@@ -83,20 +84,20 @@ function readEntries(source: string, fourth: Table["fourth"]): Entry[] {
   const entries: Entry[] = [];
   for (const [, opened, comment, name] of members) {
     if (opened) group = opened;
-    else entries.push(readEntry(`${group}.${name}`, comment, fourth));
+    else entries.push(readEntry(`${group}.${name}`, comment, head));
   }
   return entries;
 }
 
-function readEntry(path: string, comment: string, fourth: Table["fourth"]): Entry {
+function readEntry(path: string, comment: string, head: Table["further"]): Entry {
   const paragraphs = comment.split("\n").map((line) => line.replace(/^ *\*? ?/, "")).join("\n").trim().split("\n\n");
   const [counts = "", ...rest] = paragraphs.map((text) => text.replaceAll("\n", " "));
-  const find = (head: string) => {
-    const text = rest.find((text) => text.startsWith(`${head}: `))?.slice(head.length + 2) ?? "";
+  const find = (word: string) => {
+    const text = rest.find((text) => text.startsWith(`${word}: `))?.slice(word.length + 2) ?? "";
     return text.charAt(0).toUpperCase() + text.slice(1);
   };
-  const entry = { path, counts, fourth: find(fourth), exceeded: find("Exceeded") };
-  if (!counts || !entry.exceeded || (fourth === "Reason" && !entry.fourth)) {
+  const entry = { path, counts, further: find(head), exceeded: find("Exceeded") };
+  if (!counts || !entry.exceeded || (head === "Reason" && !entry.further)) {
     throw new Error(`Cannot describe ${path}: its comment is incomplete`);
   }
   return entry;

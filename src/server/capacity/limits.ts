@@ -134,12 +134,11 @@ export interface Limits {
      * Number of HTTP sessions whose state is in memory, in revisions with sessions. In addition, the server remembers
      * the ids of 256 ended sessions per client, and of 65,536 for all clients. If a client ends more sessions, the
      * server forgets the client's oldest ended session, and the observer gets a `limit` event with the name
-     * `sessions.ended`. For 10 seconds, it also remembers the contents of new ids, in at most 262,144 characters per
-     * client and 2,097,152 for all clients. If a client creates more ids, opening them takes more CPU time, and the
-     * observer gets a `limit` event with the name `sessions.sealed`.
+     * `sessions.ended`. The name `sessions.sealed` means that a client has created so many ids within 10 seconds that
+     * opening them takes more CPU time.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
-     * has at most 16,384 characters. Ended sessions do not count, because together they use at most 20 MB.
+     * has at most 16,384 characters.
      *
      * Exceeded: the server evicts the longest idle session of the client that has the most sessions. The session id
      * stays valid, but the session's subscriptions and stored events are lost. If this client has no idle session: HTTP

@@ -33,7 +33,7 @@ export interface FixedLimits {
      * Reason: even a value with a short text takes 140 bytes of memory. A message with the maximum number of values
      * counts as 27 MiB towards `memory`.
      *
-     * Exceeded: HTTP 400, code -32600. The error has no id, because the message was not parsed.
+     * Exceeded: as for `request.depth`.
      */
     readonly values: number;
     /**
@@ -70,7 +70,7 @@ export interface FixedLimits {
      * Reason: the number equals the default of `calls.running`, so that each waiting call needs to wait for only about
      * one running call to end. The parameters of waiting calls count towards `memory`.
      *
-     * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
+     * Exceeded: code -31503.
      */
     readonly waiting: number;
     /**
@@ -106,7 +106,7 @@ export interface FixedLimits {
      * Reason: the other server's state may have `stateBytes`, and sealing it again adds a third. Its questions need
      * space too.
      *
-     * Exceeded: the client gets code -32603 "Internal error", and `observer.fault` receives the reason.
+     * Exceeded: as for `calls.stateBytes`.
      */
     readonly forwardedStateBytes: number;
     /**
@@ -204,7 +204,7 @@ export interface FixedLimits {
      *
      * Reason: instances must remember the id of an ended session until the session would have expired.
      *
-     * Exceeded: HTTP 404, code -32600. The client must initialize a new session.
+     * Exceeded: as for `connections.sessionIdleMs`.
      */
     readonly lifeMs: number;
   };
@@ -239,10 +239,9 @@ export interface FixedLimits {
      *
      * Reason: clients never request most of the events, so the events must not compete with calls for memory.
      *
-     * Exceeded: the server drops the oldest events of the largest session of the client that uses the most bytes. A
-     * client that resumes from a dropped event gets HTTP 400, code -32600. With a store, new events are not stored, and
-     * requests that change a session get HTTP 429, code -31503. `ctx.once` rejects with code -31503 before the value is
-     * made.
+     * Exceeded: the server drops the oldest events of the largest session of the client that uses the most bytes. With a
+     * store, new events are not stored, and requests that change a session get HTTP 429, code -31503. `ctx.once`
+     * rejects with code -31503 before the value is made.
      */
     readonly bytes: number;
     /**
@@ -250,7 +249,7 @@ export interface FixedLimits {
      *
      * Reason: clients reconnect within minutes, or begin a new session.
      *
-     * Exceeded: the server drops the event. A client that resumes from a dropped event gets HTTP 400, code -32600.
+     * Exceeded: as for `replay.events`.
      */
     readonly ms: number;
   };
@@ -273,8 +272,8 @@ export interface FixedLimits {
      * the server never drops a result to make room for a newer result. If each key is stored for ten minutes, one
      * client can make 54 calls per second.
      *
-     * Exceeded: a call with a new key gets HTTP 503 (429 in revisions with sessions), code -31503. The result of a
-     * running call is not stored, and a repeated call gets code -31409.
+     * Exceeded: a call with a new key gets code -31503. The result of a running call is not stored, and a repeated call
+     * gets code -31409.
      */
     readonly bytes: number;
   };
@@ -282,17 +281,16 @@ export interface FixedLimits {
   readonly store: {
     /**
      * Number of store operations that the requests of all clients together have in progress. One client may have an
-     * eighth of this number in progress, which is 32, and twice as many requests that wait to begin. The last quarter of
-     * the number is for clients that use few resources. In addition, one client may follow as many topics of the store
-     * as `connections.streamsPerClient`, such as the streams of other instances that the client has resumed.
+     * eighth of this number in progress, which is 32, and twice as many requests that wait to begin. The last quarter
+     * of the number is for clients that use few resources. In addition, one client may follow as many topics of the
+     * store as `connections.streamsPerClient`, such as the streams of other instances that the client has resumed.
      *
      * Reason: the number is about a quarter of the default of the store's option `pending`, so that three servers can
      * share a store. One request makes at most four operations at the same time.
      *
-     * Exceeded: the operation waits, and the clients take turns. If too many requests of the client wait to begin: HTTP
-     * 503 (429 in revisions with sessions) with `Retry-After`, code -31503. A request that has begun to use the store
-     * is not refused, because its first half would have been done in vain. A further stream that the client resumes
-     * from another instance ends.
+     * Exceeded: the operation waits, and the clients take turns. If too many requests of the client wait to begin: code
+     * -31503. A request that has begun to use the store is not refused, because its first half would have been done in
+     * vain. A further stream that the client resumes from another instance ends.
      */
     readonly operations: number;
   };
@@ -375,7 +373,7 @@ export interface FixedLimits {
     /**
      * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
      * minute. Requests that share one check count once. Names that differ only in case, accents or white space count as
-     * one name. An IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
+     * one name. Addresses count as for `auth.failuresPerPeer`.
      *
      * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
      * anyone could then lock out the user.

@@ -47,7 +47,7 @@ export interface Limits {
      * Together: the calls' parameters count towards `memory`.
      *
      * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. If the queue is
-     * full: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
+     * full: code -31503.
      */
     readonly running: number;
     /**
@@ -65,8 +65,7 @@ export interface Limits {
      *
      * Together: the calls' parameters count towards `memory`.
      *
-     * Exceeded: the extension's call of `detach` throws an error, which becomes HTTP 503 (429 in revisions with
-     * sessions) with `Retry-After`, code -31503.
+     * Exceeded: the extension's call of `detach` throws an error, which becomes code -31503.
      */
     readonly detached: number;
     /**
@@ -196,10 +195,10 @@ export interface Limits {
      *
      * Together: all clients share `memory.bytes`.
      *
-     * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
-     * 503. A large result gets HTTP 503, code -32603. `ctx.once` with `maxBytes` rejects with code -31503. If the client does not read from a stream, a socket or stdio, the
-     * server closes the connection. The server also cancels the connection's calls, unless the client can resume
-     * the stream.
+     * Exceeded: a new call gets code -31503. A body or a session gets HTTP 503. A large result gets HTTP 503, code
+     * -32603. `ctx.once` with `maxBytes` rejects with code -31503. If the client does not read from a stream, a socket
+     * or stdio, the server closes the connection. The server also cancels the connection's calls, unless the client can
+     * resume the stream.
      */
     readonly bytesPerClient: number;
   };
@@ -211,7 +210,7 @@ export interface Limits {
     /**
      * Number of running and waiting calls to one concrete path, from all clients together. Unlimited by default.
      *
-     * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
+     * Exceeded: code -31503.
      */
     readonly running: number;
     /**

@@ -276,8 +276,8 @@ onDeno("ready-made layers use only public names, and helpers that know nothing o
 /** Entry points, and files whose names entry points export. */
 const PUBLIC = [...Object.values(config.exports), "./src/library.ts"];
 
-onDeno("docs/guides/extensions.md names the internal functions that the extensions import", async () => {
-  const page = await Deno.readTextFile(new URL("docs/guides/extensions.md", root));
+onDeno("docs/reference/writing-an-extension.md names the internal functions that the extensions import", async () => {
+  const page = await Deno.readTextFile(new URL("docs/reference/writing-an-extension.md", root));
   const unnamed: string[] = [];
   for (const path of await listSources("src/extensions/")) {
     if (/\/(client|browser)\//.test(path)) continue;

@@ -99,6 +99,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "browser",
     "clock",
     "cluster",
+    "connect_account.ts",
     "desk",
     "files.ts",
     "frameworks",
@@ -121,6 +122,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "skills",
     "team_notes.ts",
     "tenants.ts",
+    "tickets",
     "validators.ts",
     "workers",
   );

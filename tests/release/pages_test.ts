@@ -95,7 +95,7 @@ function countLongest(markdown: string): number {
 }
 
 Deno.test(
-  "the pages to read before deploying a first production server have at most 12,000 words",
+  "the pages to read before deploying a first production server have at most 8,000 words",
   { ignore },
   async () => {
     const pages = await readPages();
@@ -103,7 +103,7 @@ Deno.test(
     const guide = "docs/guides/production.md";
     const [, section = ""] = /^## What to read first\n([^]*?)^## /m.exec(read(guide)) ?? [];
     const rows = section.split("\n").filter((line) => /^\| \d+\. /.test(line));
-    assertEquals(rows.length, 12);
+    assertEquals(rows.length, 11);
     const counts = rows.map((row) => {
       const [page, end] = [...row.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => new URL(link, `file:///${guide}`));
       const text = read(page ? page.pathname.slice(1) : guide);
@@ -113,7 +113,7 @@ Deno.test(
       return [row, row.includes("the section about your database") ? countLongest(part) : countWords(part)] as const;
     });
     const sum = counts.reduce((total, [, words]) => total + words, 0);
-    assertEquals(sum <= 12_000, true, `${sum} words: ${counts.map(([row, words]) => `\n${words} ${row}`).join("")}`);
+    assertEquals(sum <= 8_000, true, `${sum} words: ${counts.map(([row, words]) => `\n${words} ${row}`).join("")}`);
   },
 );
 

@@ -1,15 +1,20 @@
 // `oauthProxy` in front of a real provider that has one client of this server, with the client of this library and with
-// the official one.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { auth as officialAuth } from "@modelcontextprotocol/sdk/client/auth.js";
+// both official clients.
+import { assert, assertEquals, assertNotEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { Client as V2Client, StreamableHTTPClientTransport as V2Transport } from "@modelcontextprotocol/client";
+import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
+// @ts-types="@modelcontextprotocol/sdk/client/streamableHttp"
+import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { oauthProxy, oidc as provider } from "../../src/auth/oauth/proxy/proxy.ts";
 import { connect } from "../../src/client/client.ts";
-import { signIn, type UserAgent } from "../../src/client/oauth/oauth.ts";
+import { memoryTokens, signIn, type SignInOptions, type UserAgent } from "../../src/client/oauth/oauth.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { textOf } from "../support/behaviour.ts";
-import { REDIRECT, signIn as visitAs, startOidc, testWithOidc, UserAgent as OfficialAgent } from "./oidc.ts";
+import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc, UserAgent as OfficialAgent } from "./oidc.ts";
+
+const document = { client_id: CLIENT_DOCUMENT, client_name: "A client with a document", redirect_uris: [REDIRECT] };
 
 /** Consents, signs in at the provider, and returns the address to which the client is redirected. */
 async function visit(url: string, user: string): Promise<URL> {
@@ -28,14 +33,6 @@ async function visit(url: string, user: string): Promise<URL> {
   const last = await fetch(back, { headers: { cookie }, redirect: "manual" });
   assertEquals(last.status, 303, await last.text());
   return new URL(last.headers.get("location") ?? "");
-}
-
-function agentOf(user: string): UserAgent {
-  return () => ({
-    redirectUri: REDIRECT,
-    visit: async ({ url }) => (await visit(url, user)).href,
-    end: () => {},
-  });
 }
 
 /** Starts a server at a free port, with its one client at the provider. */
@@ -67,6 +64,7 @@ async function open(issuer: string) {
       }),
       who: ({ subject }) => subject !== "mallory",
       scopes: ["notes:read"],
+      documents: { fetch: () => Promise.resolve(Response.json(document)) },
     });
     const whoami = tool({
       name: "whoami",
@@ -97,37 +95,121 @@ async function open(issuer: string) {
   };
 }
 
+const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
+  "registers itself": {},
+  "has a metadata document": { clientMetadataUrl: CLIENT_DOCUMENT },
+};
+
 for (const era of ["modern", "legacy"] as const) {
-  testWithOidc(`the client of this library signs in at a provider that registers nobody (${era})`, async () => {
-    await using oidc = await startOidc();
-    await using server = await open(oidc.issuers.first);
-    const connectAs = (user: string) => connect(server.url, { era, auth: signIn({ userAgent: agentOf(user) }) });
-    const [ada, bob] = [await connectAs("ada"), await connectAs("bob")];
-    assertEquals(textOf(await ada.callTool("whoami")), "login:ada ada");
-    assertEquals(textOf(await bob.callTool("whoami")), "login:bob bob");
-    const refused = await connectAs("mallory").then(() => "connected", (error) => `${error}`);
-    assertStringIncludes(refused, "access_denied");
-    for (const client of [ada, bob]) await client.close();
-  });
+  for (const [name, options] of Object.entries(clients)) {
+    Deno.test(`a client of this library that ${name} signs in, and renews its tokens (${era})`, async () => {
+      await using oidc = await startOidc();
+      await using server = await open(oidc.issuers.first);
+      const store = memoryTokens();
+      let visits = 0;
+      const connectAs = (user: string, more: Partial<SignInOptions> = {}) => {
+        const userAgent: UserAgent = () => ({
+          redirectUri: REDIRECT,
+          async visit({ url }) {
+            visits++;
+            return (await visit(url, user)).href;
+          },
+          end: () => {},
+        });
+        return connect(server.url, { era, auth: signIn({ userAgent, ...options, ...more }) });
+      };
+      const [ada, bob] = [await connectAs("ada", { store }), await connectAs("bob")];
+      assertEquals(textOf(await ada.callTool("whoami")), "login:ada ada");
+      assertEquals(textOf(await bob.callTool("whoami")), "login:bob bob");
+      const refused = await connectAs("mallory").then(() => "connected", (error) => `${error}`);
+      assertStringIncludes(refused, "access_denied");
+      assertEquals(visits, 3);
+
+      const key = `server ${server.url}`;
+      const read = async () => JSON.parse(await store.get(key) ?? "{}");
+      const held = await read();
+      await store.update(key, () => Promise.resolve(JSON.stringify({ ...held, expiresAt: 1 })));
+      const again = await connectAs("ada", { store });
+      assertEquals(textOf(await again.callTool("whoami")), "login:ada ada");
+      assertEquals(visits, 3, "Ada has not signed in again");
+      const renewed = await read();
+      for (const name of ["token", "refreshToken"]) {
+        assert(held[name]);
+        assertNotEquals(renewed[name], held[name], name);
+      }
+      for (const client of [ada, bob, again]) await client.close();
+    });
+  }
 }
 
-testWithOidc("the official client signs in, and renews its tokens", async () => {
-  await using oidc = await startOidc();
-  await using server = await open(oidc.issuers.first);
-  class Agent extends OfficialAgent {
-    back?: URL;
-    override async redirectToAuthorization(url: URL): Promise<void> {
-      this.back = await visit(url.href, "ada");
-    }
+/** A user agent of the official clients, which consents and signs in as Ada. */
+class Agent extends OfficialAgent {
+  readonly callbacks: URL[] = [];
+  override async redirectToAuthorization(url: URL): Promise<void> {
+    this.callbacks.push(await visit(url.href, "ada"));
   }
-  const agent = new Agent("ada");
-  assertEquals(await officialAuth(agent, { serverUrl: server.url }), "REDIRECT");
-  const authorizationCode = agent.back?.searchParams.get("code") ?? "";
-  assertEquals(await officialAuth(agent, { serverUrl: server.url, authorizationCode }), "AUTHORIZED");
-  const first = agent.tokens()?.access_token;
-  assertEquals(await officialAuth(agent, { serverUrl: server.url }), "AUTHORIZED");
-  assert(agent.tokens()?.access_token !== first);
-  const client = await connect(server.url, { headers: { authorization: `Bearer ${agent.tokens()?.access_token}` } });
-  assertEquals(textOf(await client.callTool("whoami")), "login:ada ada");
-  await client.close();
-});
+}
+
+/** What the test uses of a connected client. */
+interface Peer {
+  callTool(params: { name: string }): Promise<Readonly<Record<string, unknown>>>;
+  close(): Promise<void>;
+}
+
+interface Official {
+  readonly connect: (url: URL, agent: Agent) => Promise<Peer>;
+  /** Redeems the code of a redirect. */
+  readonly finish: (url: URL, agent: Agent, callback: URL) => Promise<void>;
+}
+
+const official: Readonly<Record<string, Official>> = {
+  "1.32.2": {
+    connect: async (url, authProvider) => {
+      const client = new V1Client({ name: "v1", version: "1.32.2" });
+      await client.connect(new V1Transport(url, { authProvider }));
+      return client;
+    },
+    finish: (url, authProvider, { searchParams }) =>
+      new V1Transport(url, { authProvider }).finishAuth(searchParams.get("code") ?? ""),
+  },
+  ...Object.fromEntries(
+    ([["legacy", "legacy"], ["modern", { pin: "2026-07-28" }]] as const).map(([era, mode]): [string, Official] => [
+      `2.4.0 in the ${era} era`,
+      {
+        connect: async (url, authProvider) => {
+          const client = new V2Client({ name: "v2", version: "2.4.0" }, { versionNegotiation: { mode } });
+          await client.connect(new V2Transport(url, { authProvider }));
+          return client;
+        },
+        finish: (url, authProvider, { searchParams }) =>
+          new V2Transport(url, { authProvider }).finishAuth(searchParams),
+      },
+    ]),
+  ),
+};
+
+for (const [version, { connect, finish }] of Object.entries(official)) {
+  Deno.test(`the official client ${version} signs in, calls a tool, and renews its tokens`, async () => {
+    await using oidc = await startOidc();
+    await using server = await open(oidc.issuers.first);
+    const url = new URL(server.url);
+    const agent = new Agent("ada");
+    await assertRejects(() => connect(url, agent), Error, "Unauthorized");
+    const [callback] = agent.callbacks;
+    await finish(url, agent, callback);
+    const first = agent.tokens();
+    assert(first);
+    const client = await connect(url, agent);
+    const call = async () => JSON.stringify((await client.callTool({ name: "whoami" })).content);
+    assertStringIncludes(await call(), "login:ada ada");
+    assertEquals(agent.tokens(), first);
+    // The server refuses the token, as it does after an hour.
+    agent.saveTokens({ ...first, access_token: "expired" });
+    assertStringIncludes(await call(), "login:ada ada");
+    for (const name of ["access_token", "refresh_token"] as const) {
+      assertNotEquals(agent.tokens()?.[name], first[name], name);
+    }
+    assertEquals(agent.callbacks.length, 1, "the user has not signed in again");
+    await client.close();
+  });
+}

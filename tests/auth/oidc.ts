@@ -1,8 +1,7 @@
 // Starts the test authorization servers, and signs users in by following redirects instead of opening a browser.
-import process from "node:process";
 import { assert, assertEquals } from "@std/assert";
-import { isNotDeno } from "../support/command_line.ts";
-import { root, type Running, start } from "../support/processes.ts";
+import { deno } from "../../src/core/runtime.ts";
+import { startProgram } from "../support/http_process.ts";
 
 /** The URLs of the issuers. */
 export interface Issuers {
@@ -21,26 +20,15 @@ export interface Oidc extends AsyncDisposable {
 
 /** Redirect URI of all clients. No server listens at this URI, because `signIn` stops before the last redirect. */
 export const REDIRECT = "http://127.0.0.1:7777/callback";
-/** Milliseconds after which the authorization servers end. The tests on Node share the servers. */
-const OIDC_MS = 600_000;
 /** Client id that is the URL of the client's metadata. The first issuer knows this client. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
 
-/** The issuers of authorization servers that are already running, as JSON. Set for tests on Node. */
-const running = process.env.OIDC_ISSUERS;
-
-/** Registers a test with authorization servers, which only Deno can start. */
-export function testWithOidc(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore: isNotDeno && !running, fn });
-}
-
-/** Starts the authorization servers in a separate process, unless they are already running. */
+/** Starts the authorization servers in a process of Deno, on which `oidc-provider` runs, whichever runtime runs the test. */
 export async function startOidc(): Promise<Oidc> {
-  if (running) return { issuers: JSON.parse(running), [Symbol.asyncDispose]: () => Promise.resolve() };
-  const words = ["deno", "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`];
-  const started: Running = await start(words, { timeoutMs: OIDC_MS });
-  const [, text] = await started.waitFor(/Issuers (.*)\n/);
-  return { issuers: JSON.parse(text), [Symbol.asyncDispose]: () => started[Symbol.asyncDispose]() };
+  const { pathname } = new URL("oidc_process.ts", import.meta.url);
+  const words = [deno?.execPath() ?? "deno", "run", "-A", "--no-check", "--quiet", pathname];
+  const program = await startProgram(words, /^Issuers (.*)\n/m);
+  return { issuers: JSON.parse(program.found), [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 
 /** Replaces the signing key of an issuer. */

@@ -1,6 +1,8 @@
 // Runs the test authorization servers: one `oidc-provider` for each issuer. Users sign in without a web page, with
 // their name in the `x-user` header or in the cookie `user`. `POST /control/rotate` replaces the signing key of an issuer.
+// The program prints the URLs of the issuers, and exits when its input ends, also if the test is killed.
 import http from "node:http";
+import process from "node:process";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";
 
@@ -174,4 +176,5 @@ async function signIn(
 
 const found: Record<string, string> = {};
 for (const issuer of issuers) found[issuer.name] = await serve(issuer);
-console.error(`Issuers ${JSON.stringify(found)}`);
+console.log(`Issuers ${JSON.stringify(found)}`);
+process.stdin.on("end", () => process.exit()).resume();

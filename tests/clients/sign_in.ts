@@ -1,5 +1,6 @@
 // Signs an agent in at an authorization server, and lets it call a tool that needs the access token.
-import { root, start, toDenoDir } from "../support/processes.ts";
+import { startOidc } from "../auth/oidc.ts";
+import { root, toDenoDir } from "../support/processes.ts";
 import { configure, createPlace, PROMPT } from "./agent_session.ts";
 import type { Agent } from "./agents/agent.ts";
 import type { Check } from "./checks.ts";
@@ -9,7 +10,6 @@ import { openServer } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
 
 const SECONDS = 120;
-const OIDC_MS = 600_000;
 
 /** The outcome of a sign-in. */
 export interface SignIn {
@@ -22,12 +22,9 @@ export interface SignIn {
 export async function signIn(agent: Agent, tools: Tools): Promise<SignIn> {
   const folder = `${tools.work}/${agent.name}-sign-in`;
   const place = await createPlace(agent, { tools, folder });
-  await using issuers = await start([tools.deno, "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`], {
-    timeoutMs: OIDC_MS,
-  });
+  await using oidc = await startOidc();
   // This issuer registers clients. The other issuers would fetch the documents of clients from the internet.
-  const [, text] = await issuers.waitFor(/Issuers (.*)\n/);
-  const issuer: string = JSON.parse(text).second;
+  const issuer = oidc.issuers.second;
   await using model = await startModel([{ step: "add", tool: "add", args: { a: 4000, b: 711 } }]);
   const connection = { probe: "deno", transport: "http" } as const;
   const toEnv = (url: string) => ({ PROBE_ISSUER: issuer, PROBE_RESOURCE: url });

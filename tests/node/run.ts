@@ -7,7 +7,6 @@
 // --filter, runs only the tests whose name contains NAME, or matches it if NAME is a pattern between slashes. With
 // --report, writes a JUnit file.
 import { parseArgs } from "node:util";
-import { startOidc } from "../auth/oidc.ts";
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { type Case, readCases, writeCases } from "../support/test_report.ts";
@@ -78,10 +77,8 @@ function toPattern(filter: string): string {
 /** Runs tests in processes of Node. */
 async function runTests(node: string, files: readonly string[]): Promise<readonly Case[]> {
   if (!files.length) return [];
-  await using oidc = await startOidc();
   const env = {
     NO_COLOR: "1",
-    OIDC_ISSUERS: JSON.stringify(oidc.issuers),
     // Each process and each thread would remove the types of all modules again, which takes most of its time.
     NODE_COMPILE_CACHE: `${folder}/compiled`,
   };

@@ -19,16 +19,31 @@ export async function startHttpProcess(file: URL): Promise<HttpProcess> {
   const words = deno
     ? [deno.execPath(), "run", "-A", "--quiet", "--no-check", pathname]
     : [bun?.argv[0] ?? "bun", pathname];
+  const program = await startProgram(words, /^(.*)\n/);
+  return { origin: program.found, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
+}
+
+/** A program that has printed what the test waited for. */
+export interface Program extends AsyncDisposable {
+  readonly found: string;
+}
+
+/**
+ * Starts a program on any runtime, and waits until its output matches a pattern with a group. Disposing kills the program,
+ * and closes its input.
+ */
+export async function startProgram(words: readonly string[], pattern: RegExp): Promise<Program> {
   const child = startChild(words);
   const reader = child.output.pipeThrough(new TextDecoderStream()).getReader();
-  let origin = "";
-  while (!origin.endsWith("\n")) {
+  let text = "";
+  let found: RegExpExecArray | null = null;
+  while (!found) {
     const { value, done } = await reader.read();
-    if (done) throw new Error(`The process of ${pathname} has ended: ${await new Response(child.errors).text()}`);
-    origin += value;
+    if (done) throw new Error(`"${words.join(" ")}" has ended: ${await new Response(child.errors).text()}`);
+    found = pattern.exec(text += value);
   }
   return {
-    origin: origin.trim(),
+    found: found[1],
     async [Symbol.asyncDispose]() {
       child.kill();
       await child.exited;

@@ -5,7 +5,7 @@ import { requirePrincipal } from "../../../src/auth/auth.ts";
 import { oauth } from "../../../src/auth/oauth/oauth.ts";
 import { connect } from "../../../src/client/client.ts";
 import { memoryTokens, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
-import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc, testWithOidc } from "../../auth/oidc.ts";
+import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc } from "../../auth/oidc.ts";
 import { textOf } from "../../support/behaviour.ts";
 
 const url = "http://localhost:7788/mcp";
@@ -64,7 +64,7 @@ const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const [name, options] of Object.entries(clients)) {
-    testWithOidc(
+    Deno.test(
       `a client that ${name} signs users in, and each user sees only their own notes (${era})`,
       async () => {
         await using oidc = await startOidc();
@@ -86,7 +86,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-testWithOidc(
+Deno.test(
   "several clients share stored tokens, only one client renews the tokens, and signing out revokes the tokens",
   async () => {
     await using oidc = await startOidc();
@@ -117,7 +117,7 @@ testWithOidc(
   },
 );
 
-testWithOidc("if the server requires DPoP, tokens are bound to a key, even after a renewal", async () => {
+Deno.test("if the server requires DPoP, tokens are bound to a key, even after a renewal", async () => {
   await using oidc = await startOidc();
   const { fetch, close, seen } = createNotes(oidc.issuers.first, { dpop: "required" });
   for (const era of ["modern", "legacy"] as const) {
@@ -139,7 +139,7 @@ testWithOidc("if the server requires DPoP, tokens are bound to a key, even after
   await close();
 });
 
-testWithOidc(
+Deno.test(
   "a request fails if the user cancels the sign-in, and the next request starts a new sign-in",
   async () => {
     await using oidc = await startOidc();

@@ -12,79 +12,45 @@ import { memoryTokens, signIn, type SignInOptions, type UserAgent } from "../../
 import { openHttpServer } from "../../src/testing/http_server.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { textOf } from "../support/behaviour.ts";
-import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc, UserAgent as OfficialAgent } from "./oidc.ts";
+import { CLIENT_DOCUMENT, PROXY, REDIRECT, signIn as visit, startOidc, UserAgent as Agent } from "./oidc.ts";
 
 const document = { client_id: CLIENT_DOCUMENT, client_name: "A client with a document", redirect_uris: [REDIRECT] };
-
-/** Consents, signs in at the provider, and returns the address to which the client is redirected. */
-async function visit(url: string, user: string): Promise<URL> {
-  const { origin } = new URL(url);
-  const page = await fetch(url);
-  const html = await page.text();
-  assertEquals(page.status, 200, html);
-  assertStringIncludes(html, "Continue to <bdi>Login</bdi>");
-  const request = /name="request" value="([^"]+)"/.exec(html)?.[1] ?? "";
-  const body = new URLSearchParams({ request, action: "allow" });
-  const options = { method: "POST", body, headers: { origin }, redirect: "manual" } as const;
-  const consented = await fetch(`${origin}/consent`, options);
-  await consented.body?.cancel();
-  const cookie = consented.headers.getSetCookie().map((each) => each.split(";")[0]).join("; ");
-  const back = await visitAs(new URL(consented.headers.get("location") ?? ""), user);
-  const last = await fetch(back, { headers: { cookie }, redirect: "manual" });
-  assertEquals(last.status, 303, await last.text());
-  return new URL(last.headers.get("location") ?? "");
-}
 
 /** Starts a server at a free port, with its one client at the provider. */
 async function open(issuer: string) {
   const { promise: made, resolve } = Promise.withResolvers<Server>();
   const http = await openHttpServer(async (request, info) => await (await made).fetch(request, info));
   const { origin } = http;
-  const registered = await fetch(`${issuer}/reg`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      redirect_uris: [`${origin}/callback`],
-      grant_types: ["authorization_code", "refresh_token"],
-      application_type: "native",
+  const login = oauthProxy({
+    resource: `${origin}/mcp`,
+    provider: provider(issuer, {
+      ...PROXY,
+      name: "Login",
+      scopes: ["openid", "offline_access"],
+      apis: [issuer],
+      params: { prompt: "consent" },
     }),
+    who: ({ subject }) => subject !== "mallory",
+    scopes: ["notes:read"],
+    documents: { fetch: () => Promise.resolve(Response.json(document)) },
   });
-  const { client_id: clientId, client_secret: clientSecret } = await registered.json();
-  assert(clientSecret);
-  const make = () => {
-    const login = oauthProxy({
-      resource: `${origin}/mcp`,
-      provider: provider(issuer, {
-        clientId,
-        clientSecret,
-        name: "Login",
-        scopes: ["openid", "offline_access"],
-        apis: [issuer],
-        params: { prompt: "consent" },
-      }),
-      who: ({ subject }) => subject !== "mallory",
-      scopes: ["notes:read"],
-      documents: { fetch: () => Promise.resolve(Response.json(document)) },
-    });
-    const whoami = tool({
-      name: "whoami",
-      scopes: ["notes:read"],
-      run: async (_input, ctx) => {
-        const response = await login.fetch(ctx, new Request(`${issuer}/me`));
-        const { sub } = await response.json();
-        return `${ctx.principal?.id} ${sub}`;
-      },
-    });
-    return createServer({
-      name: "notes",
-      version: "1.0.0",
-      secret: "secret of the tests with 32 characters",
-      store: memoryStore(),
-      auth: login,
-      handlers: [whoami],
-    });
-  };
-  const server = make();
+  const whoami = tool({
+    name: "whoami",
+    scopes: ["notes:read"],
+    run: async (_input, ctx) => {
+      const response = await login.fetch(ctx, new Request(`${issuer}/me`));
+      const { sub } = await response.json();
+      return `${ctx.principal?.id} ${sub}`;
+    },
+  });
+  const server = createServer({
+    name: "notes",
+    version: "1.0.0",
+    secret: "secret of the tests with 32 characters",
+    store: memoryStore(),
+    auth: login,
+    handlers: [whoami],
+  });
   resolve(server);
   return {
     url: `${origin}/mcp`,
@@ -112,7 +78,7 @@ for (const era of ["modern", "legacy"] as const) {
           redirectUri: REDIRECT,
           async visit({ url }) {
             visits++;
-            return (await visit(url, user)).href;
+            return (await visit(new URL(url), user)).href;
           },
           end: () => {},
         });
@@ -142,14 +108,6 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-/** A user agent of the official clients, which consents and signs in as Ada. */
-class Agent extends OfficialAgent {
-  readonly callbacks: URL[] = [];
-  override async redirectToAuthorization(url: URL): Promise<void> {
-    this.callbacks.push(await visit(url.href, "ada"));
-  }
-}
-
 /** What the test uses of a connected client. */
 interface Peer {
   callTool(params: { name: string }): Promise<Readonly<Record<string, unknown>>>;
@@ -159,7 +117,7 @@ interface Peer {
 interface Official {
   readonly connect: (url: URL, agent: Agent) => Promise<Peer>;
   /** Redeems the code of a redirect. */
-  readonly finish: (url: URL, agent: Agent, callback: URL) => Promise<void>;
+  readonly finish: (url: URL, agent: Agent, callback: URLSearchParams) => Promise<void>;
 }
 
 const official: Readonly<Record<string, Official>> = {
@@ -169,8 +127,8 @@ const official: Readonly<Record<string, Official>> = {
       await client.connect(new V1Transport(url, { authProvider }));
       return client;
     },
-    finish: (url, authProvider, { searchParams }) =>
-      new V1Transport(url, { authProvider }).finishAuth(searchParams.get("code") ?? ""),
+    finish: (url, authProvider, callback) =>
+      new V1Transport(url, { authProvider }).finishAuth(callback.get("code") ?? ""),
   },
   ...Object.fromEntries(
     ([["legacy", "legacy"], ["modern", { pin: "2026-07-28" }]] as const).map(([era, mode]): [string, Official] => [
@@ -181,8 +139,7 @@ const official: Readonly<Record<string, Official>> = {
           await client.connect(new V2Transport(url, { authProvider }));
           return client;
         },
-        finish: (url, authProvider, { searchParams }) =>
-          new V2Transport(url, { authProvider }).finishAuth(searchParams),
+        finish: (url, authProvider, callback) => new V2Transport(url, { authProvider }).finishAuth(callback),
       },
     ]),
   ),
@@ -195,8 +152,7 @@ for (const [version, { connect, finish }] of Object.entries(official)) {
     const url = new URL(server.url);
     const agent = new Agent("ada");
     await assertRejects(() => connect(url, agent), Error, "Unauthorized");
-    const [callback] = agent.callbacks;
-    await finish(url, agent, callback);
+    await finish(url, agent, agent.takeCallback());
     const first = agent.tokens();
     assert(first);
     const client = await connect(url, agent);
@@ -209,7 +165,7 @@ for (const [version, { connect, finish }] of Object.entries(official)) {
     for (const name of ["access_token", "refresh_token"] as const) {
       assertNotEquals(agent.tokens()?.[name], first[name], name);
     }
-    assertEquals(agent.callbacks.length, 1, "the user has not signed in again");
+    assertEquals(agent.visited.length, 1, "the user has not signed in again");
     await client.close();
   });
 }

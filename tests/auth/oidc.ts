@@ -23,6 +23,9 @@ export const REDIRECT = "http://127.0.0.1:7777/callback";
 /** Client id that is the URL of the client's metadata. The first issuer knows this client. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
 
+/** The client of a server with `oauthProxy`, which every issuer knows. Its redirect URI has the path `/callback`. */
+export const PROXY = { clientId: "proxy", clientSecret: "proxy-secret" };
+
 /** Starts the authorization servers in a process of Deno, on which `oidc-provider` runs, whichever runtime runs the test. */
 export async function startOidc(): Promise<Oidc> {
   const { pathname } = new URL("oidc_process.ts", import.meta.url);
@@ -43,20 +46,30 @@ export async function readFetches(issuer: string): Promise<Readonly<Record<strin
   return await (await fetch(`${new URL(issuer).origin}/control/fetched`)).json();
 }
 
-/** Follows an authorization URL as the user's browser would, up to the client's redirect URI. */
-export async function signIn(authorizationUrl: URL, user: string): Promise<URL> {
+/**
+ * Follows an authorization URL as the user's browser would, up to the client's redirect URI. Consents on the page of a
+ * server with `oauthProxy`. `toUrl` replaces URLs that cannot be reached.
+ */
+export async function signIn(authorizationUrl: URL, user: string, toUrl = (url: URL) => url): Promise<URL> {
   const cookies = new Map<string, string>();
   const redirectUri = authorizationUrl.searchParams.get("redirect_uri") ?? REDIRECT;
   let url = authorizationUrl;
-  for (let step = 0; step < 10; step++) {
+  let form: URLSearchParams | undefined;
+  for (let step = 0; step < 12; step++) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(url, { redirect: "manual", headers: { cookie, "x-user": user } });
+    const response = await fetch(toUrl(url), {
+      redirect: "manual",
+      headers: { cookie, "x-user": user, ...form && { origin: url.origin } },
+      ...form && { method: "POST", body: form },
+    });
     const text = await response.text();
     for (const line of response.headers.getSetCookie()) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (name !== undefined) cookies.set(name, value);
     }
-    const location = response.headers.get("location");
+    const [, request] = /<form method="post" action="consent">[^]*name="request" value="([^"]+)"/.exec(text) ?? [];
+    form = request === undefined ? undefined : new URLSearchParams({ request, action: "allow" });
+    const location = form ? "consent" : response.headers.get("location");
     assert(location !== null, `${url.pathname} gives ${response.status}: ${text.slice(0, 500)}`);
     url = new URL(location, url);
     if (url.href.startsWith(redirectUri)) return url;

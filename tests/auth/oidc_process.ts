@@ -36,7 +36,10 @@ const clientDocument = {
   application_type: "native",
 };
 
-/** Preregistered clients: one introspects opaque tokens, and one requests tokens with the client credentials grant. */
+/**
+ * Preregistered clients: one introspects opaque tokens, one requests tokens with the client credentials grant, and one is
+ * a server with `oauthProxy`. The port of its redirect URI is free, because it is a native client (RFC 8252).
+ */
 const clients = [
   {
     client_id: "resource-server",
@@ -51,6 +54,13 @@ const clients = [
     redirect_uris: [],
     grant_types: ["client_credentials"],
     response_types: [],
+  },
+  {
+    client_id: "proxy",
+    client_secret: "proxy-secret",
+    redirect_uris: ["http://127.0.0.1/callback"],
+    grant_types: ["authorization_code", "refresh_token"],
+    application_type: "native",
   },
 ];
 

@@ -10,13 +10,10 @@
 // that tests only legacy revisions. --tasks and --skills run the scenarios of an extension, and a skipped check fails.
 // --proxy tests a proxy in front of the server, where a skipped check fails too. With --behind V, the server behind the
 // proxy serves only revision V.
-import { install } from "../release/npm_install.ts";
-import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
 import expected from "./expected.json" with { type: "json" };
+import { readRuntime, type Runtime, serve, type Served } from "./serve.ts";
 import { listScenarios, readScenarios, runSuite, type Scenario, type Status } from "./suite.ts";
-
-type Runtime = "deno" | "bun" | "node";
 
 /** A run of the suite: the server's runtime, and the version of the specification. */
 interface Run {
@@ -77,10 +74,7 @@ function toOptions(args: readonly string[]): Options {
     values: ["--runtime", "--spec", "--scenario", "--cap", "--server", "--behind"],
     flags: ["--old", "--tasks", "--skills", "--proxy"],
   });
-  const runtime = values.get("--runtime");
-  if (runtime !== undefined && runtime !== "deno" && runtime !== "bun" && runtime !== "node") {
-    throw new Error(`Cannot serve under "${runtime}": the runtimes are deno, bun and node`);
-  }
+  const runtime = readRuntime(values.get("--runtime"));
   const suite = values.has("--old") ? suites.old : suites.current;
   const spec = values.get("--spec");
   if (spec !== undefined && !suite.specs.includes(spec)) {
@@ -97,71 +91,6 @@ function toOptions(args: readonly string[]): Options {
     suite: suite.version,
     server: values.get("--server") ?? new URL("../../examples/everything.ts", import.meta.url).pathname,
   };
-}
-
-function findFreePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
-
-interface Served extends AsyncDisposable {
-  readonly url: string;
-}
-
-/**
- * Installs the npm package into a project. Returns the command that serves a file in this project on the oldest
- * supported Node.
- */
-async function installOnNode(
-  folder: string,
-  { file, port }: { readonly file: string; readonly port: number },
-): Promise<readonly string[]> {
-  const found = await findNode(NODE_VERSIONS[0]);
-  if ("missing" in found) throw new Error(found.missing);
-  const installed = await install(folder, `${folder}/project`);
-  const served = `${folder}/project/${file.replace(/^.*\//, "")}`;
-  await Deno.copyFile(file, served);
-  return [found.path, `${installed}/bin.js`, served, "--http", "--port", String(port)];
-}
-
-/** Serves the server file, and waits until the server responds. Disposing the result ends the process. */
-async function serve(runtime: Runtime, file: string, more?: Readonly<Record<string, string>>): Promise<Served> {
-  const port = findFreePort();
-  // On Node, the file imports the npm package.
-  const folder = runtime === "node" ? await Deno.makeTempDir({ prefix: "mcp-conformance-" }) : undefined;
-  const [command, ...args] = folder !== undefined
-    ? await installOnNode(folder, { file, port })
-    : runtime === "deno"
-    ? ["deno", "serve", "-q", "-A", "--host", "127.0.0.1", "--port", String(port), file]
-    : ["bun", file];
-  const child = new Deno.Command(command, {
-    args,
-    env: { PORT: String(port), BUN_PORT: String(port), NO_COLOR: "1", ...more },
-    stdin: "null",
-    stdout: "null",
-    stderr: "inherit",
-  }).spawn();
-  let exited = false;
-  const status = child.status.then(() => exited = true);
-  const server: Served = {
-    url: `http://127.0.0.1:${port}/mcp`,
-    async [Symbol.asyncDispose]() {
-      if (!exited) child.kill("SIGTERM");
-      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // Kill the process if it has not ended after 3 s, because a closing server can wait for open streams.
-      await status;
-      clearTimeout(late);
-      if (folder !== undefined) await Deno.remove(folder, { recursive: true });
-    },
-  };
-  const end = Date.now() + 30_000;
-  while (Date.now() < end && !exited) {
-    const response = await fetch(server.url).catch(() => undefined);
-    await response?.body?.cancel();
-    if (response) return server;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  await server[Symbol.asyncDispose]();
-  throw new Error(`Cannot serve ${file} under ${runtime}: it ${exited ? "ended" : "did not answer"}`);
 }
 
 async function testVersion(server: Served, spec: string, options: Options): Promise<Scenario[]> {

@@ -17,23 +17,30 @@ export interface Scenario {
   readonly warnings: readonly string[];
 }
 
-/**
- * Runs the suite, and returns its output. The lock file, import map and node_modules of this project do not affect the
- * suite.
- */
-export async function runSuite(version: string, args: readonly string[]): Promise<string> {
+/** What the suite tests. */
+export type Side = "server" | "client" | "authorization";
+
+/** Starts the suite. The lock file, import map and node_modules of this project do not affect the suite. */
+export function startSuite(version: string, args: readonly string[]): Deno.ChildProcess {
   const suite = `npm:@modelcontextprotocol/conformance@${version}`;
   const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
-  const { stdout, stderr } = await new Deno.Command("deno", {
+  return new Deno.Command("deno", {
     args: [...flags, suite, ...args],
     env: { NO_COLOR: "1" },
     stdin: "null",
-  }).output();
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+/** Runs the suite, and returns its output. */
+export async function runSuite(version: string, args: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await startSuite(version, args).output();
   return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
 }
 
-/** Lists the scenarios that test a server or a client with one version of the specification. */
-export async function listScenarios(version: string, side: "server" | "client", spec: string): Promise<string[]> {
+/** Lists the scenarios that test one side with one version of the specification. */
+export async function listScenarios(version: string, side: Side, spec: string): Promise<string[]> {
   const text = await runSuite(version, ["list", `--${side}`]);
   const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
   const names = rows.filter(([, , specs]) => specs.split(",").includes(spec)).map(([, name]) => name);
@@ -41,15 +48,22 @@ export async function listScenarios(version: string, side: "server" | "client", 
   return names;
 }
 
+/** How the names of the folders with results begin. */
+const PREFIXES: Readonly<Record<Side, string>> = {
+  server: "server-",
+  client: "",
+  authorization: "authorization-server-",
+};
+
 /** Reads the results of each scenario. A scenario without results counts as failed. */
 export async function readScenarios(
   directory: string,
-  side: "server" | "client",
+  side: Side,
   names: readonly string[],
   isStrict = false,
 ): Promise<Scenario[]> {
   const folders = await listFolders(directory);
-  const prefix = side === "server" ? "server-" : "";
+  const prefix = PREFIXES[side];
   return await Promise.all(names.map(async (name) => {
     const folder = folders.find((folder) => folder.replace(/-\d{4}-\d\d-\d\dT.*$/, "") === prefix + name);
     if (!folder) return toScenario(name, [{ id: "run", status: "FAILURE", errorMessage: "the suite left no result" }]);

@@ -84,6 +84,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("conformance", ["--tasks"]),
     count("conformance", ["--tasks", "--proxy"]),
     count("conformance", ["--skills"]),
+    count("conformance:authorization", []),
     count("test:workerd", []),
     count("frameworks", ["fastify"]),
     count("load:kills", ["--kills", "1"], { isAboutRaces: true }),

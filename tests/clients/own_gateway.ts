@@ -40,15 +40,22 @@ export async function prepareGateway(
   };
 }
 
+/** Writes a lock file. The first run prints what the second run accepts. */
 async function writeLock(
   lock: string,
   { tools, folder }: { readonly tools: Tools; readonly folder: string },
 ): Promise<void> {
   const [command, ...args] = toProgram("deno", tools);
-  const { success, stdout, stderr } = await new Deno.Command(command, {
-    args: [...args, "lock", "--servers", `${folder}/servers.json`, "--accept", "program", "--accept", "remote"],
-    cwd: folder,
-  }).output();
-  if (success && await Deno.stat(lock).then(() => true, () => false)) return;
-  throw new Error(`Cannot write ${lock}: ${new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr)}`);
+  const run = async (accepted: readonly string[]) => {
+    const words = [...args, "lock", "--servers", `${folder}/servers.json`, ...accepted];
+    const { stdout, stderr } = await new Deno.Command(command, { args: words, cwd: folder }).output();
+    return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+  };
+  const review = await run([]);
+  const words = [...review.matchAll(/ to accept all: (--accept) (\S+)$/gm)].flatMap((
+    [, option, word],
+  ) => [option, word]);
+  const text = await run(words);
+  if (await Deno.stat(lock).then(() => true, () => false)) return;
+  throw new Error(`Cannot write ${lock}: ${text}`);
 }

@@ -11,7 +11,7 @@ import { checkGateway, GATEWAY } from "./gateway.ts";
 import type { Observation } from "./observation.ts";
 import { toPackage } from "./packages.ts";
 import { type ClientRecord, readRecords, toDifferences, writeRecords } from "./record.ts";
-import { type SignIn, signIn } from "./sign_in.ts";
+import { type SignIn, signIn, type SignInPlace } from "./sign_in.ts";
 import { toGatewayChecks } from "./gateway_checks.ts";
 import { type Connection, toName } from "./teed_server.ts";
 import type { Tools } from "./tools.ts";
@@ -84,7 +84,7 @@ interface Client {
   readonly observe: (connection: Connection, attempt: number) => Promise<Observation>;
   readonly toBehaviours: (evidence: Evidence) => Behaviours;
   /** Signs in to a server that requires access tokens, if the client was seen to do this. */
-  readonly signIn?: () => Promise<SignIn>;
+  readonly signIn?: (at: SignInPlace) => Promise<SignIn>;
 }
 
 /**
@@ -154,11 +154,13 @@ async function runClient(client: Client): Promise<void> {
     }
   }
   if (signIn) {
-    const { checks, output } = await signIn().catch((error) => ({
-      checks: [{ name: "the client signs in", failure: String(error) }],
-      output: "",
-    }));
-    isRight = report(`${title}, sign-in`, checks, output) && isRight;
+    for (const at of ["issuer", "github"] as const) {
+      const { checks, output } = await signIn(at).catch((error) => ({
+        checks: [{ name: "the client signs in", failure: String(error) }],
+        output: "",
+      }));
+      isRight = report(`${title}, sign-in, ${at}`, checks, output) && isRight;
+    }
   }
   // A client that a check failed for has behaviours that nobody should read on the page.
   if (!isRight) return;
@@ -208,7 +210,7 @@ const clients: readonly Client[] = [
   ...agents.map((agent): Client => ({
     ...{ kind: "agent", name: agent.name, title: agent.title, toBehaviours: toAgentBehaviours },
     observe: (connection, attempt) => converse(agent, connection, { tools, attempt }),
-    ...agent.toSignIn && { signIn: () => signIn(agent, tools) },
+    ...agent.toSignIn && { signIn: (at: SignInPlace) => signIn(agent, at, tools) },
   })),
   ...frameworks.map((framework): Client => ({
     ...{ kind: "framework", name: framework.name, title: framework.title, toBehaviours: toResultBehaviours },

@@ -1,4 +1,4 @@
-// Signs an agent in at an authorization server, and lets it call a tool that needs the access token.
+// Signs an agent in, and lets it call a tool that needs the access token.
 import { startOidc } from "../auth/oidc.ts";
 import { root, toDenoDir } from "../support/processes.ts";
 import { configure, createPlace, PROMPT } from "./agent_session.ts";
@@ -18,16 +18,19 @@ export interface SignIn {
   readonly output: string;
 }
 
+/** Where users sign in: at an authorization server, or at GitHub, to which the server sends them with `oauthProxy`. */
+export type SignInPlace = "issuer" | "github";
+
 /** Signs in, and calls a tool. */
-export async function signIn(agent: Agent, tools: Tools): Promise<SignIn> {
-  const folder = `${tools.work}/${agent.name}-sign-in`;
+export async function signIn(agent: Agent, at: SignInPlace, tools: Tools): Promise<SignIn> {
+  const folder = `${tools.work}/${agent.name}-sign-in-${at}`;
   const place = await createPlace(agent, { tools, folder });
   await using oidc = await startOidc();
   // This issuer registers clients. The other issuers would fetch the documents of clients from the internet.
   const issuer = oidc.issuers.second;
   await using model = await startModel([{ step: "add", tool: "add", args: { a: 4000, b: 711 } }]);
   const connection = { probe: "deno", transport: "http" } as const;
-  const toEnv = (url: string) => ({ PROBE_ISSUER: issuer, PROBE_RESOURCE: url });
+  const toEnv = (url: string) => ({ PROBE_RESOURCE: url, ...at === "issuer" && { PROBE_ISSUER: issuer } });
   await using server = await openServer(connection, { tools, folder, toEnv });
   const browser = await writeBrowser(folder, tools);
   const here = { ...place, model: model.url };

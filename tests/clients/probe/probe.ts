@@ -1,17 +1,38 @@
 // The server that real clients call. Every tool returns a mark, so that a test can see which part of a result a client
 // passes to the model. The file runs from the repository on Deno and Bun, and beside the npm package on Node.
 //
-// With `PROBE_ISSUER` (the URL of an authorization server) and `PROBE_RESOURCE` (the URL of this server), the server
-// requires access tokens. With `PROBE_NEW`, it has a tool more, and another description of a tool.
+// With `PROBE_RESOURCE` (the URL of this server), the server requires access tokens: of `PROBE_ISSUER` (the URL of an
+// authorization server), or else its own, for which users sign in at a fake of GitHub. With `PROBE_NEW`, it has a tool
+// more, and another description of a tool.
 import process from "node:process";
 import { createServer, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { oauth } from "@x/mcp/oauth";
+import { github, oauthProxy } from "@x/mcp/oauth/proxy";
+import { fakeGitHub } from "@x/mcp/testing";
 import { z } from "zod";
 
 const { PROBE_ISSUER: issuer, PROBE_RESOURCE: protectedUrl, PROBE_NEW: isNew } = process.env;
-const auth = issuer && protectedUrl
-  ? oauth({ resource: protectedUrl, issuers: [issuer], scopes: ["notes:read"] })
-  : undefined;
+const scopes = ["notes:read"];
+const hub = fakeGitHub();
+
+/** Returns the metadata document of a client, because its host cannot be reached. */
+function toDocument({ url }: Request): Promise<Response> {
+  const redirects = ["http://localhost/callback", "http://127.0.0.1/callback"];
+  return Promise.resolve(Response.json({ client_id: url, client_name: "A client", redirect_uris: redirects }));
+}
+
+const auth = protectedUrl === undefined
+  ? undefined
+  : issuer !== undefined
+  ? oauth({ resource: protectedUrl, issuers: [issuer], scopes })
+  : oauthProxy({
+    resource: protectedUrl,
+    provider: github(hub.client),
+    who: ({ facts }) => facts.login === "ada",
+    scopes,
+    fetch: hub.fetch,
+    documents: { fetch: toDocument },
+  });
 
 /** A red square of 8 by 8 pixels. */
 const PNG = Uint8Array.from(
@@ -159,6 +180,10 @@ export default createServer({
   name: "probe",
   version: "1.0.0",
   auth,
+  routes: [{
+    path: "/github",
+    fetch: ({ url }) => hub.fetch(new Request(`https://github.com/login/oauth/authorize${new URL(url).search}`)),
+  }],
   instructions: "INSTRUCTIONS-MARK: call the tools of this server one after another.",
   handlers: [
     ...tools,

@@ -56,10 +56,13 @@ const TEMPORARY = ["server_error", "temporarily_unavailable", "slow_down", "use_
 export class TokenRefusedError extends SignInError {
   /** Whether the authorization server would reject the same request again. */
   readonly isFinal: boolean;
+  /** Whether the authorization server does not know the client. */
+  readonly isUnknownClient: boolean;
 
   constructor(message: string, { status, code }: Refusal) {
     super(message);
     // Not every authorization server uses the codes of OAuth, and some send none.
+    this.isUnknownClient = code === "invalid_client";
     this.isFinal = FINAL.includes(code) || [400, 401].includes(status) && !TEMPORARY.includes(code);
   }
 }

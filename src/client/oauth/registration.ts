@@ -134,7 +134,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
       `Cannot sign in at ${issuer}: this authorization server does not support registration by clients; ${remedy}`,
     );
   }
-  const key = `client ${issuer}`;
+  const key = toKey(issuer);
   const found = readRegistration(await store.get(key));
   const known = found?.redirectUri === redirectUri ? found : undefined;
   if (known && scopes.every((scope) => known.scopes.includes(scope))) return known.client;
@@ -144,6 +144,18 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   const value = writeRegistration({ client: registered, redirectUri, scopes: all });
   await store.update(key, () => Promise.resolve(value));
   return registered;
+}
+
+/** Removes the registration of a client that the authorization server does not know, so that the client registers again. */
+export async function forgetClient(store: TokenStore, issuer: string, id: string): Promise<void> {
+  await store.update(toKey(issuer), (text) => {
+    const isOther = readRegistration(text)?.client.id !== id;
+    return Promise.resolve(isOther ? text : undefined);
+  });
+}
+
+function toKey(issuer: string): string {
+  return `client ${issuer}`;
 }
 
 export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer): RegisteredClient {

@@ -10,7 +10,7 @@ import { type Grant, type Granted, requestGrant, TokenRefusedError } from "./gra
 import { type HeldTokens, readTokens, writeTokens } from "./held_tokens.ts";
 import { toTokenKey } from "../../core/kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
-import { RegistrationError, toAuthentication } from "./registration.ts";
+import { forgetClient, RegistrationError, toAuthentication } from "./registration.ts";
 import { Requests } from "./requests.ts";
 import { hideSecrets } from "./sent_secrets.ts";
 import type { TokenOptions } from "./token_options.ts";
@@ -248,8 +248,8 @@ export class TokenSource {
         scopes: toGranted(response, held.scopes),
       };
     } catch (error) {
-      if (error instanceof TokenRefusedError && error.isFinal) return;
-      throw error;
+      if (!(error instanceof TokenRefusedError) || !error.isFinal) throw error;
+      if (error.isUnknownClient) await forgetClient(this.#options.store, issuer, client.id);
     }
   }
 

@@ -37,7 +37,7 @@
 //   "refused: the redirect URI …"
 // - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertNotEquals, assertRejects, assertThrows } from "@std/assert";
 import {
   memoryTokens,
   type SignInOptions,
@@ -646,6 +646,23 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
   assertEquals(bed.visits.length, 1);
   answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
+});
+
+Deno.test("a client that the authorization server no longer knows registers again", async () => {
+  let error = "invalid_grant";
+  await using bed = new Bed({
+    token: (right, form) => form.grant_type === "refresh_token" ? Response.json({ error }, { status: 400 }) : right,
+  });
+  const store = memoryTokens();
+  const listClients = () => bed.visits.map((visit) => visit.get("client_id"));
+  await useAndExpire(bed, store);
+  await useAndExpire(bed, store);
+  const [first] = listClients();
+  error = "invalid_client";
+  assertEquals(await use(bed, { store }), "Hello!");
+  const last = listClients().at(-1);
+  assertNotEquals(last, first);
+  assertEquals(listClients(), [first, first, last]);
 });
 
 const basic = { "www-authenticate": 'Basic realm="login"' };

@@ -18,44 +18,47 @@ const document = { client_id: CLIENT_DOCUMENT, client_name: "A client with a doc
 
 /** Starts a server at a free port, with its one client at the provider. */
 async function open(issuer: string) {
-  const { promise: made, resolve } = Promise.withResolvers<Server>();
-  const http = await openHttpServer(async (request, info) => await (await made).fetch(request, info));
+  let server: Server | undefined;
+  const http = await openHttpServer(async (request, info) => {
+    return await server?.fetch(request, info) ?? new Response(null, { status: 503 });
+  });
   const { origin } = http;
-  const login = oauthProxy({
-    resource: `${origin}/mcp`,
-    provider: provider(issuer, {
-      ...PROXY,
-      name: "Login",
-      scopes: ["openid", "offline_access"],
-      apis: [issuer],
-      params: { prompt: "consent" },
-    }),
-    who: ({ subject }) => subject !== "mallory",
-    scopes: ["notes:read"],
-    documents: { fetch: () => Promise.resolve(Response.json(document)) },
-  });
-  const whoami = tool({
-    name: "whoami",
-    scopes: ["notes:read"],
-    run: async (_input, ctx) => {
-      const response = await login.fetch(ctx, new Request(`${issuer}/me`));
-      const { sub } = await response.json();
-      return `${ctx.principal?.id} ${sub}`;
-    },
-  });
-  const server = createServer({
-    name: "notes",
-    version: "1.0.0",
-    secret: "secret of the tests with 32 characters",
-    store: memoryStore(),
-    auth: login,
-    handlers: [whoami],
-  });
-  resolve(server);
+  const start = (secret: string) => {
+    const login = oauthProxy({
+      resource: `${origin}/mcp`,
+      provider: provider(issuer, {
+        ...PROXY,
+        name: "Login",
+        scopes: ["openid", "offline_access"],
+        apis: [issuer],
+        params: { prompt: "consent" },
+      }),
+      who: ({ subject }) => subject !== "mallory",
+      scopes: ["notes:read"],
+      documents: { fetch: () => Promise.resolve(Response.json(document)) },
+    });
+    const whoami = tool({
+      name: "whoami",
+      scopes: ["notes:read"],
+      run: async (_input, ctx) => {
+        const response = await login.fetch(ctx, new Request(`${issuer}/me`));
+        const { sub } = await response.json();
+        return `${ctx.principal?.id} ${sub}`;
+      },
+    });
+    const options = { name: "notes", version: "1.0.0", secret, store: memoryStore(), auth: login };
+    server = createServer({ ...options, handlers: [whoami] });
+  };
+  start("secret of the tests with 32 characters");
   return {
     url: `${origin}/mcp`,
+    /** Starts the server again as if it had no secret: it knows no client and no token. */
+    async restart() {
+      await server?.close();
+      start("another secret, also with 32 characters");
+    },
     async [Symbol.asyncDispose]() {
-      await server.close();
+      await server?.close();
       await http.stop();
     },
   };
@@ -68,7 +71,7 @@ const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const [name, options] of Object.entries(clients)) {
-    Deno.test(`a client of this library that ${name} signs in, and renews its tokens (${era})`, async () => {
+    Deno.test(`a client of this library that ${name} signs in, renews its tokens, and signs in again after a change of the secret (${era})`, async () => {
       await using oidc = await startOidc();
       await using server = await open(oidc.issuers.first);
       const store = memoryTokens();
@@ -103,7 +106,14 @@ for (const era of ["modern", "legacy"] as const) {
         assert(held[name]);
         assertNotEquals(renewed[name], held[name], name);
       }
-      for (const client of [ada, bob, again]) await client.close();
+
+      await server.restart();
+      // The client does not renew a token that was just issued.
+      await store.update(key, () => Promise.resolve(JSON.stringify({ ...renewed, issuedAt: 1 })));
+      const last = await connectAs("ada", { store });
+      assertEquals(textOf(await last.callTool("whoami")), "login:ada ada");
+      assertEquals(visits, 4, "Ada has signed in again");
+      for (const client of [ada, bob, again, last]) await client.close();
     });
   }
 }
@@ -146,7 +156,7 @@ const official: Readonly<Record<string, Official>> = {
 };
 
 for (const [version, { connect, finish }] of Object.entries(official)) {
-  Deno.test(`the official client ${version} signs in, calls a tool, and renews its tokens`, async () => {
+  Deno.test(`the official client ${version} signs in, renews its tokens, and signs in again after a change of the secret`, async () => {
     await using oidc = await startOidc();
     await using server = await open(oidc.issuers.first);
     const url = new URL(server.url);
@@ -167,5 +177,12 @@ for (const [version, { connect, finish }] of Object.entries(official)) {
     }
     assertEquals(agent.visited.length, 1, "the user has not signed in again");
     await client.close();
+
+    await server.restart();
+    await assertRejects(() => connect(url, agent), Error, "Unauthorized");
+    await finish(url, agent, agent.takeCallback());
+    const again = await connect(url, agent);
+    assertStringIncludes(JSON.stringify((await again.callTool({ name: "whoami" })).content), "login:ada ada");
+    await again.close();
   });
 }

@@ -252,6 +252,30 @@ Deno.test("a refresh token rotates, can be repeated for a minute, and its reuse 
   await server.close();
 });
 
+Deno.test("after a change of the secret, a registered client is told to register again", async () => {
+  const old = open();
+  const { client, refresh: token } = await signIn(old);
+  await old.server.close();
+  const loads: string[] = [];
+  const documents = { fetch: ({ url }: Request) => (loads.push(url), Promise.resolve(new Response())) };
+  const listed = { id: "listed", name: "Listed", redirects: [redirectUri] };
+  const { browser, server } = open({ documents, clients: [listed] }, { secret: `another ${secret}` });
+  const errors: Readonly<Record<string, readonly [status: number, error: string]>> = {
+    [client]: [401, "invalid_client"],
+    "": [401, "invalid_client"],
+    [await register(browser)]: [400, "invalid_grant"],
+    [listed.id]: [400, "invalid_grant"],
+    "https://client.example/metadata.json": [400, "invalid_grant"],
+  };
+  for (const [id, expected] of Object.entries(errors)) {
+    for (const response of [await refresh(browser, id, token), await redeem(browser, id, "code")]) {
+      assertEquals([response.status, (await response.json()).error], expected, id);
+    }
+  }
+  assertEquals(loads, [], "a document is loaded only for a token of this server");
+  await server.close();
+});
+
 Deno.test("who decides again at each refresh", async () => {
   let decide: () => boolean = () => true;
   const opened = open({ who: () => decide() }, { store: memoryStore(), observer: { fault() {} } });

@@ -174,7 +174,9 @@ export class UserAgent {
     return this.#discovery;
   }
 
-  invalidateCredentials(): void {
+  /** `scope` is what the client library has found to be invalid, such as `tokens`, `client` or `all`. */
+  invalidateCredentials(scope: string): void {
+    if (scope === "client" || scope === "all") this.#info = undefined;
     this.#tokens = undefined;
   }
 

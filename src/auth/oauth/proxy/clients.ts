@@ -110,8 +110,13 @@ export class Clients {
     const listed = this.#listed.get(clientId);
     if (listed) return listed;
     const { documents, own } = this.#options;
-    if (documents && /^https?:/i.test(clientId)) return await documents.load(clientId, peer, own);
+    if (documents && isUrl(clientId)) return await documents.load(clientId, peer, own);
     return await this.#open(clientId);
+  }
+
+  /** Tests whether a client id is listed or registered, or is the URL of a metadata document, which is not loaded. */
+  async isKnown(clientId: string): Promise<boolean> {
+    return this.#listed.has(clientId) || isUrl(clientId) || isRegistration(await this.#unseal(clientId));
   }
 
   /**
@@ -183,21 +188,30 @@ export class Clients {
   }
 
   async #open(id: string): Promise<Client> {
-    const opened = id.length <= MAX_ID ? await this.#unseal(id) : undefined;
-    if (!isRegistration(opened)) {
-      throw new OAuthError("invalid_client", "client_id is not known; register the client again", 401);
-    }
+    const opened = await this.#unseal(id);
+    if (!isRegistration(opened)) throw toUnknownClient();
     const { n: name, r: redirectUris, s: scope } = opened;
     return { id, name, redirectUris, isDocument: false, authMethod: "none", scope };
   }
 
   async #unseal(id: string): Promise<unknown> {
+    if (id.length > MAX_ID) return;
     try {
       return await this.#options.sealer.open(id);
     } catch {
       // The server has not sealed this text.
     }
   }
+}
+
+/** The error after which clients register again. */
+export function toUnknownClient(): OAuthError {
+  const remedy = "register the client again, for example by removing the server from the app and adding it again";
+  return new OAuthError("invalid_client", `client_id is not known; ${remedy}`, 401);
+}
+
+function isUrl(clientId: string): boolean {
+  return /^https?:/i.test(clientId);
 }
 
 function readBody(body: unknown): Readonly<Record<string, unknown>> {

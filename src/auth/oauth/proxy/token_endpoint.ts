@@ -7,7 +7,7 @@
 import { sha256 } from "../../../core/kit/sha256.ts";
 import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
-import { type AuthenticationFacts, type Clients, OAuthError } from "./clients.ts";
+import { type AuthenticationFacts, type Clients, OAuthError, toUnknownClient } from "./clients.ts";
 import { hasRepeated, readForm } from "./flow.ts";
 import type { Grant, Grants, Issued, Refused } from "./grants.ts";
 
@@ -56,15 +56,20 @@ export class TokenEndpoint {
       const isCode = type === "authorization_code";
       const text = (isCode ? params.code : params.refresh_token) ?? "";
       const opened = await this.#parts.grants.open(isCode ? "code" : "refresh", text);
-      if (!opened) {
-        return peer.rate("token", GUESS_RATE) ?? toError(new OAuthError("invalid_grant", UNKNOWN, 400));
-      }
+      if (!opened) return peer.rate("token", GUESS_RATE) ?? await this.#refuse(params.client_id ?? "");
       const client = await this.#authenticate(params, peer);
       const found = isCode
         ? await this.#parts.grants.redeem(opened, (grant) => isFor(grant, client, params))
         : await this.#refresh(opened, client, params.scope ?? "");
       return toTokens(found);
     });
+  }
+
+  /** Returns the response to a code or a token that this server has not made. */
+  async #refuse(clientId: string): Promise<Response> {
+    // After a change of the secret, the client is not known either. It would use its id again, instead of registering.
+    const isKnown = await this.#parts.clients.isKnown(clientId);
+    return toError(isKnown ? new OAuthError("invalid_grant", UNKNOWN, 400) : toUnknownClient());
   }
 
   async #refresh(

@@ -37,23 +37,37 @@ export async function signIn(agent: Agent, at: SignInPlace, tools: Tools): Promi
   const configured = await configure(agent, { connection, server, tools, place: here });
   const env = { ...configured, PATH: `${folder}/bin:${configured.PATH}`, BROWSER: browser, DISPLAY: ":0" };
   const outputs: string[] = [];
-  for (const words of [agent.toSignIn?.(here), agent.toCommand(here, PROMPT)]) {
-    if (words) outputs.push((await runProgram(words, { cwd: place.project, env, seconds: SECONDS })).output);
-  }
-  const output = outputs.join("\n");
-  await Deno.writeTextFile(`${folder}/output.txt`, output);
-  const entries = await server.entries();
+  const run = async () => {
+    for (const words of [agent.toSignIn?.(here), agent.toCommand(here, PROMPT)]) {
+      if (words) outputs.push((await runProgram(words, { cwd: place.project, env, seconds: SECONDS })).output);
+    }
+    return await server.entries();
+  };
+  const entries = [...await run()];
   const seen = model.recording.seen.get("add")?.text ?? "";
   const hasToken = entries.some(({ message, headers }) =>
     message?.method === "tools/call" && headers?.authorization?.startsWith("Bearer ")
   );
-  return {
-    output,
-    checks: [{
-      name: "the agent calls a tool with an access token",
-      ...!(hasToken && seen.includes("4711")) && { failure: `${entries.length} messages; the model sees "${seen}"` },
-    }],
-  };
+  const checks: Check[] = [{
+    name: "the agent calls a tool with an access token",
+    ...!(hasToken && seen.includes("4711")) && { failure: `${entries.length} messages; the model sees "${seen}"` },
+  }];
+  if (at === "github") {
+    // The server has a new secret. The agent has a token, and perhaps an id, of the old secret.
+    await server.restart();
+    server.clear();
+    const later = await run();
+    // The script of the model has ended, so the agent only lists the tools.
+    const isListed = later.some(({ from, message }) => from === "server" && Object(message?.result).tools);
+    const failure = `${later.length} messages`;
+    checks.push({
+      name: "the agent signs in again after a change of the server's secret",
+      ...!isListed && { failure },
+    });
+  }
+  const output = outputs.join("\n");
+  await Deno.writeTextFile(`${folder}/output.txt`, output);
+  return { output, checks };
 }
 
 /** Writes a program that agents start instead of a browser. */

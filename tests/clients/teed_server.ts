@@ -31,6 +31,8 @@ export interface TeedServer extends AsyncDisposable {
   entries(): Promise<readonly WireEntry[]>;
   /** Forgets the messages so far, such as the messages of `mcp install`. */
   clear(): void;
+  /** Starts the process of a server over HTTP again, at the same URL. */
+  restart(): Promise<void>;
 }
 
 /** Options of {@linkcode openServer}. */
@@ -75,11 +77,17 @@ async function serveOverHttp(
   let origin = "";
   const tee = stack.use(await startHttpTee(() => origin));
   const url = `${tee.origin}/mcp`;
-  const env = toEnv?.(url);
-  const served = stack.use(await serveProbe(words, { env, log: `${folder}/server.txt` }));
+  const start = () => serveProbe(words, { env: toEnv?.(url), log: `${folder}/server.txt` });
+  let served = await start();
+  stack.defer(() => served[Symbol.asyncDispose]());
   origin = served.origin;
   return {
     url,
+    async restart() {
+      await served[Symbol.asyncDispose]();
+      served = await start();
+      origin = served.origin;
+    },
     async entries() {
       await Deno.writeTextFile(`${folder}/wire.jsonl`, tee.entries.map((each) => JSON.stringify(each) + "\n").join(""));
       return tee.entries;
@@ -109,6 +117,7 @@ async function prepareStdio(
     runtime,
     entries: () => readLines(log),
     clear() {},
+    restart: () => Promise.reject(new Error("Cannot restart a server that the client starts")),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
 }

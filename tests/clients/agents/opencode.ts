@@ -29,6 +29,7 @@ export const opencode: Agent = {
     ...{ OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_LSP_DOWNLOAD: "1" },
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
   }),
-  toSignIn: ({ packages }) => [`${packages}/node_modules/.bin/opencode`, "mcp", "auth", "probe"],
+  // The command asks whether to sign in again.
+  toSignIn: ({ packages }) => ["sh", "-c", `printf y | '${packages}/node_modules/.bin/opencode' mcp auth probe`],
   toCommand: ({ packages }, prompt) => [`${packages}/node_modules/.bin/opencode`, "run", prompt],
 };

@@ -4,11 +4,11 @@ import { type Page, readPages } from "./pages.ts";
 /** The groups of pages with a limit, and the maximum number of words of a group. */
 const LIMITS: readonly (readonly [name: string, has: (path: string) => boolean, words: number])[] = [
   ["README.md", (path) => path === "README.md", 1000],
-  ["all guides", (path) => path.startsWith("docs/guides/"), 93_000],
-  ["all pages of docs/", (path) => path.startsWith("docs/"), 134_000],
+  ["all guides", (path) => path.startsWith("docs/guides/"), 65_000],
+  ["all pages of docs/", (path) => path.startsWith("docs/"), 106_000],
 ];
 /** The maximum number of words of each guide. */
-const GUIDE = 5000;
+const GUIDE = 2500;
 
 /** Counts the words in text and code. Marks such as `|` do not count. */
 export const countWords = (text: string): number =>

@@ -16,11 +16,54 @@ const test = needs("the site has all pages, a search and no dead link, and its p
 const URL_OF_SITE = "https://docs.example.com/mcp/";
 const REPOSITORY = "https://git.example.com/x/mcp";
 
-/** Terms that the search must find, each with a page that contains it. */
-const TERMS = [
-  ["requestState", "guides/context"],
+/** What readers search for, each with the page that must come first. */
+const QUERIES = [
+  ["single-use answers", "guides/context"],
   ["circuit breaker", "guides/ready-made"],
-  ["fakeContext", "api/testing"],
+  ["rate limit", "guides/quotas"],
+  ["ctx.elicit", "guides/context"],
+  ["webhook", "guides/deployment"],
+  ["redis", "guides/stores"],
+  ["postgres", "guides/stores"],
+  ["api key", "guides/authentication"],
+  ["oauth", "guides/authorization"],
+  ["sign in with github", "guides/oauth-proxy"],
+  ["image", "guides/handlers"],
+  ["progress", "guides/context"],
+  ["cancellation", "guides/context"],
+  ["openapi", "guides/openapi"],
+  ["next.js", "guides/frameworks"],
+  ["express", "guides/frameworks"],
+  ["cloudflare", "guides/workers"],
+  ["docker", "guides/deployment"],
+  ["nginx", "guides/deployment"],
+  ["task", "guides/tasks"],
+  ["resume after a crash", "guides/tasks"],
+  ["test a tool", "guides/testing"],
+  ["fakeContext", "testing"],
+  ["websocket", "reference/transports"],
+  ["tenant", "guides/tenants"],
+  ["error codes", "reference/error-codes"],
+  ["audit log", "guides/telemetry"],
+  ["zod", "guides/schemas"],
+  ["hide a tool", "guides/visibility"],
+  ["timeout", "guides/quotas"],
+  ["idempotency", "guides/idempotency"],
+  ["keycloak", "providers/keycloak"],
+  ["inspector", "guides/inspector"],
+  ["gateway", "guides/gateway"],
+  ["rotate the secret", "guides/instances"],
+  ["sampling", "guides/context"],
+  ["cache", "guides/ready-made"],
+  ["opentelemetry", "guides/telemetry"],
+  ["block a user", "guides/authentication"],
+  ["structured content", "guides/handlers"],
+  ["proxy", "guides/proxies"],
+  ["health check", "guides/deployment"],
+  ["many tools", "guides/many-tools"],
+  ["completion", "guides/resources"],
+  ["worker thread", "guides/worker-threads"],
+  ["typed client", "guides/client"],
 ] as const;
 
 Deno.test({
@@ -60,12 +103,17 @@ Deno.test({
       await page.waitForSelector(".diagram svg");
       assertEquals(errors, []);
 
-      for (const [term, path] of TERMS) {
-        await page.keyboard.press("Control+KeyK");
-        await page.fill(".VPLocalSearchBox input", term);
-        await page.waitForSelector(`.VPLocalSearchBox a[href*="${path}"]`);
-        await page.keyboard.press("Escape");
-        await page.waitForSelector(".VPLocalSearchBox", { state: "detached" });
+      await page.keyboard.press("Control+KeyK");
+      const misplaced: string[] = [];
+      for (const [query, path] of QUERIES) {
+        await page.fill(".VPLocalSearchBox input", query);
+        const first = `.VPLocalSearchBox .results li:first-child a[href*="${path}"]`;
+        await page.waitForSelector(first, { timeout: 10_000 }).catch(() => misplaced.push(query));
       }
+      assertEquals(misplaced, []);
+      await page.keyboard.press("Escape");
+
+      await page.goto(`${site.url}guides/no-such-page`);
+      await page.getByText("There is no such page").waitFor();
     }),
 });

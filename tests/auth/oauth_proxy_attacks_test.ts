@@ -1,12 +1,14 @@
 // Attacks on `oauthProxy`: each test is an attack that must fail.
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { createServer } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { MetadataDocuments } from "../../src/auth/oauth/proxy/metadata_documents.ts";
 import { Grants } from "../../src/auth/oauth/proxy/grants.ts";
 import type { ProviderTokens } from "../../src/auth/oauth/proxy/provider.ts";
 import { fetchWith, requestTokens, Upstream } from "../../src/auth/oauth/proxy/upstream.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { sha256 } from "../../src/core/kit/sha256.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
   authorize,
@@ -104,7 +106,7 @@ Deno.test("an invalid request is no redirect to the host of a metadata document"
 const API = "https://api.provider.example";
 
 /** Sends a request as `login.fetch()` does. `redirects` maps URLs to locations. Returns the requests that were sent. */
-async function follow(url: string, redirects: Readonly<Record<string, string>>, headers: HeadersInit = {}) {
+async function follow(url: string, redirects: Readonly<Record<string, string>>, init: RequestInit = {}) {
   const sent: Request[] = [];
   const answer = (request: Request) => {
     sent.push(request);
@@ -113,23 +115,37 @@ async function follow(url: string, redirects: Readonly<Record<string, string>>, 
       location === undefined ? new Response("end") : new Response(null, { status: 302, headers: { location } }),
     );
   };
-  // Node refuses to make a request with credentials in its URL.
-  const send = async () => await fetchWith("token", new Request(url, { headers }), { apis: [API], fetch: answer });
-  await send().catch(() => {});
-  return sent.map((each) => [each.url, each.headers.get("authorization"), each.headers.get("cookie")]);
+  const send = async () => await fetchWith("token", new Request(url, init).clone(), { apis: [API], fetch: answer });
+  const end = await send().then(({ status }) => status, (error) => String(error));
+  return {
+    end,
+    sent: sent.map((each) => [each.url, ...["authorization", "x-api-key"].map((name) => each.headers.get(name))]),
+  };
 }
 
-Deno.test("a host to which an API redirects gets no credentials, and cannot choose a request with the token", async () => {
+Deno.test("a host to which an API redirects gets no header, and cannot choose a request with the token", async () => {
   const redirects = { [`${API}/a`]: "https://evil.example/b", "https://evil.example/b": `${API}/delete` };
-  assertEquals(await follow(`${API}/a`, redirects, { cookie: "a=1", authorization: "Bearer own" }), [
-    [`${API}/a`, "Bearer token", "a=1"],
+  const headers = { "x-api-key": "key", authorization: "Bearer own" };
+  assertEquals((await follow(`${API}/a`, redirects, { headers })).sent, [
+    [`${API}/a`, "Bearer token", "key"],
     ["https://evil.example/b", null, null],
     [`${API}/delete`, null, null],
   ]);
-  assertEquals(await follow(`${API}/a`, { [`${API}/a`]: "/b" }, { cookie: "a=1" }), [
-    [`${API}/a`, "Bearer token", "a=1"],
-    [`${API}/b`, "Bearer token", "a=1"],
+  assertEquals((await follow(`${API}/a`, { [`${API}/a`]: "/b" }, { headers })).sent, [
+    [`${API}/a`, "Bearer token", "key"],
+    [`${API}/b`, "Bearer token", "key"],
   ]);
+});
+
+Deno.test("a request with the token follows redirects only if it allows redirects", async () => {
+  const redirects = { [`${API}/a`]: "/b" };
+  const manual = await follow(`${API}/a`, redirects, { redirect: "manual" });
+  assertEquals([manual.end, manual.sent.length], [302, 1]);
+  const error = await follow(`${API}/a`, redirects, { redirect: "error" });
+  assertEquals([error.sent.length, String(error.end).includes('redirect: "error"')], [1, true]);
+  assertEquals((await follow(`${API}/b`, redirects, { redirect: "error" })).end, 200);
+  const post = await follow(`${API}/a`, redirects, { method: "POST", body: "text" });
+  assertEquals([post.end, post.sent.length], [302, 1]);
 });
 
 Deno.test("the token goes to no other spelling, port or scheme of an API", async () => {
@@ -141,11 +157,12 @@ Deno.test("the token goes to no other spelling, port or scheme of an API", async
     `${API}.evil.example/`,
     "https://xapi.provider.example/",
   ];
-  for (const url of urls) assertEquals(await follow(url, {}), [], url);
+  // Node refuses to make a request with credentials in its URL.
+  for (const url of urls) assertEquals(await follow(url, {}).then(({ sent }) => sent, () => []), [], url);
   for (
     const location of ["http://evil.example/", "http://127.0.0.1/", "file:///etc/passwd", "https://u:p@evil.example/"]
   ) {
-    const sent = await follow(`${API}/a`, { [`${API}/a`]: location });
+    const { sent } = await follow(`${API}/a`, { [`${API}/a`]: location });
     assertEquals(sent.slice(1).filter(([url, token]) => token !== null || `${url}`.startsWith("http:")), [], location);
   }
 });
@@ -156,7 +173,15 @@ function openUpstream() {
   const time = { at: Date.now() };
   const now = () => time.at;
   const seal = (value: unknown) => Promise.resolve(JSON.stringify(value));
-  const grants = new Grants({ store: memoryStore(), seal, open: (text) => Promise.resolve(JSON.parse(text)), now });
+  const revoked: (readonly [string, boolean])[] = [];
+  const grants = new Grants({
+    store: memoryStore(),
+    seal,
+    open: (text) => Promise.resolve(JSON.parse(text)),
+    now,
+    digest: async (text) => [await sha256(text)],
+    revoke: ({ accessToken }, hasOthers) => Promise.resolve(void revoked.push([accessToken, hasOthers])),
+  });
   const upstream = new Upstream({
     provider: provider.provider,
     grants,
@@ -168,7 +193,7 @@ function openUpstream() {
     const [, id] = JSON.parse(await grants.create({ subject: "7", scopes: [], client: "client", tokens, binding }));
     return id;
   };
-  return { provider, grants, upstream, time, create };
+  return { provider, grants, upstream, time, create, revoked };
 }
 
 Deno.test("a lease of an instance that has ended, or whose clock is wrong, does not prevent renewals", async () => {
@@ -221,6 +246,10 @@ Deno.test("odd responses of the provider's token endpoint are errors without a t
     { access_token: "secret\r\nx-evil: 1" },
     { access_token: "secret\0" },
     { error: "<script>secret" },
+    ...[undefined, "mac", "DPoP", 7, ["bearer"], "bearer, secret"].map((token_type) => ({
+      access_token: "t",
+      token_type,
+    })),
   ];
   const request = (body: unknown) => {
     const fetch = () => Promise.resolve(Response.json(body));
@@ -231,16 +260,17 @@ Deno.test("odd responses of the provider's token endpoint are errors without a t
     assertEquals(/secret|evil/.test(error.message), false, error.message);
   }
   for (const expires_in of ["Infinity", "x", -1, 0, null, {}]) {
-    assertEquals((await request({ access_token: "token", expires_in })).expiresAt, undefined, `${expires_in}`);
+    const tokens = await request({ access_token: "token", token_type: "BEARER", expires_in });
+    assertEquals(tokens.expiresAt, undefined, `${expires_in}`);
   }
 });
 
 Deno.test("a user who signs in again and again does not fill the store", async () => {
-  const { provider, grants, time, create } = openUpstream();
+  const { provider, grants, time, create, revoked } = openUpstream();
   const tokens = { accessToken: "token" };
   const first = await create(tokens);
   time.at++;
-  const second = await create(tokens);
+  const second = await create({ accessToken: "second" });
   time.at++;
   await grants.update(first, (grant) => ({ ...grant, usedAt: time.at }));
   for (let count = 2; count < 65; count++) {
@@ -248,7 +278,10 @@ Deno.test("a user who signs in again and again does not fill the store", async (
     await create(tokens);
   }
   assertEquals([await grants.find(first), await grants.find(second)].map((each) => each !== undefined), [true, false]);
-  assertEquals((await grants.endAll("7")).length, 64);
+  // The provider must not end the other sign-ins of the user too.
+  assertEquals(revoked.splice(0), [["second", true]]);
+  await grants.endAll("7");
+  assertEquals(revoked.length, 64);
   assertEquals(provider.requests.length, 0);
 });
 
@@ -317,16 +350,110 @@ Deno.test("a client that authenticates very often does not use up the assertions
   await server.close();
 });
 
-Deno.test("a server that stops does not stop another server with the same login", async () => {
-  const { provider, login, browser, server } = open({}, { store: memoryStore() });
+Deno.test("two servers with the same login work apart, and one that stops does not stop the other", async () => {
+  const opened = open({}, { store: memoryStore() });
+  const { provider, login, server } = opened;
   await server.ready();
-  const next = createServer({ name: "notes", version: "2.0.0", secret, auth: login, store: memoryStore() });
-  await next.ready();
+  const handlers = server.handlers.list().map(({ name }) => name);
+  assertEquals(handlers, ["whoami"]);
+  const other = createServer({
+    name: "notes",
+    version: "2.0.0",
+    secret,
+    auth: login,
+    store: memoryStore(),
+    handlers: [tool({
+      name: "whoami",
+      run: async (_input, ctx) => {
+        await login.revoke(ctx);
+        return "revoked";
+      },
+    })],
+  });
+  await other.ready();
+  const next = { provider, login, server: other, browser: new Browser(other) };
+  const [first, second] = [await signIn(opened), await signIn(next)];
+  // Each server has its own store.
+  assertEquals([(await call(next, first.access))[0], (await call(opened, second.access))[0]], [401, 401]);
+  assertStringIncludes((await call(opened, first.access))[1], "provider:7");
+  assertStringIncludes((await call(next, second.access))[1], "revoked");
+  assertEquals([(await call(next, second.access))[0], (await call(opened, first.access))[0]], [401, 200]);
   await server.close();
-  const opened = { provider, login, server: next, browser: new Browser(next) };
-  assertEquals((await signInAt(opened)).has("code"), true);
-  assertEquals((await browser.open(`${origin}/register`, { method: "POST" })).status >= 400, true);
-  await next.close();
+  assertEquals((await call(next, (await signIn(next)).access))[0], 200);
+  const third = await signIn(next);
+  await login.end("7");
+  assertEquals((await call(next, third.access))[0], 401);
+  await other.close();
+});
+
+Deno.test("reuse of a refresh token or a code revokes the tokens at the provider", async () => {
+  const provider = new TestProvider();
+  const revoked: boolean[] = [];
+  const counting = {
+    ...provider.provider,
+    revoke: (_: unknown, { hasOthers }: { readonly hasOthers: boolean }) =>
+      Promise.resolve(void revoked.push(hasOthers)),
+  };
+  const clock = fakeClock();
+  const opened = open({ provider: counting }, { store: memoryStore({ clock }), clock }, provider);
+  const { browser, server } = opened;
+  const [one, two] = [await signIn(opened), await signIn(opened)];
+  assertEquals((await refresh(browser, one.client, one.refresh)).status, 200);
+  await clock.advance(61_000);
+  assertEquals((await refresh(browser, one.client, one.refresh)).status, 400);
+  assertEquals(revoked.splice(0), [true]);
+  assertEquals((await browser.post("/revoke", { token: two.refresh, client_id: two.client })).status, 200);
+  assertEquals(revoked.splice(0), [false]);
+  const client = await register(browser);
+  const code = (await authorize(opened, client)).get("code") ?? "";
+  for (const status of [200, 400]) assertEquals((await redeem(browser, client, code)).status, status);
+  assertEquals(revoked, [false]);
+  await server.close();
+});
+
+Deno.test("the keys of a store do not state who has signed in", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const opened = open({}, { store: customStore(connect) });
+  await signIn(opened);
+  const engine = await connect();
+  const { signal } = new AbortController();
+  const keys = (await engine.list("", { limit: 100, signal })).map(({ key }) => key);
+  assert(keys.some((key) => key.includes("grant-")), keys.join());
+  for (const text of ["7", "provider:7", "owner 7"]) {
+    const guess = (await sha256(text)).slice(0, 22);
+    assertEquals(keys.filter((key) => key.includes(guess)), []);
+  }
+  await opened.server.close();
+});
+
+Deno.test("sign-ins survive the rotation of the secret, and login.end() finds them", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const provider = new TestProvider();
+  provider.expiresIn = 3600;
+  const old = "old secret of 32 characters or more";
+  const start = (secrets: readonly string[]) => open({}, { store: customStore(connect), secret: secrets }, provider);
+  let opened = start([old]);
+  let { client, refresh: token, access } = await signIn(opened);
+  const dismissed = await signIn(opened, client);
+  for (const secrets of [[old, secret], [secret, old]]) {
+    await opened.server.close();
+    opened = start(secrets);
+    assertStringIncludes((await call(opened, access))[1], "provider:7");
+    const next = await (await refresh(opened.browser, client, token)).json();
+    [access, token] = [next.access_token, next.refresh_token];
+    // The client remains registered too.
+    assertEquals((await opened.browser.open(await toRequest(client))).status, 200);
+  }
+  await opened.server.close();
+  opened = start([secret]);
+  // This token was sealed with the new secret.
+  assertEquals((await call(opened, access))[0], 200);
+  await opened.server.close();
+  opened = start([secret, old]);
+  await opened.server.ready();
+  await opened.login.end("7");
+  for (const each of [access, dismissed.access]) assertEquals((await call(opened, each))[0], 401);
+  await opened.server.close();
 });
 
 Deno.test("only the browser of a sign-in reaches the store with its state, and with one cookie", async () => {

@@ -17,7 +17,7 @@ const NONCE = "nonce-1";
 type Fetch = (request: Request) => Promise<Response>;
 
 function toCall(fetch: Fetch, nonce?: string) {
-  return { fetch, signal: new AbortController().signal, nonce };
+  return { fetch, signal: new AbortController().signal, nonce, hasOthers: false };
 }
 
 /** Sends the authorization request as a browser does, and returns the redirect. */
@@ -149,7 +149,7 @@ Deno.test("github() revokes one token with the client's credentials", async () =
   const provider = github({ ...hub.client, selectAccount: true });
   assertEquals(provider.params, { prompt: "select_account" });
   const [first, second] = [await signIn(provider, hub.fetch), await signIn(provider, hub.fetch)];
-  await provider.revoke?.(first, toCall(hub.fetch));
+  await provider.revoke?.(first, { ...toCall(hub.fetch), hasOthers: true });
   assertEquals(await provider.findUser(first, toCall(hub.fetch)), undefined);
   assertEquals((await provider.findUser(second, toCall(hub.fetch)))?.subject, "1815");
   await provider.revoke?.(first, toCall(hub.fetch));
@@ -276,6 +276,8 @@ Deno.test("google() refreshes without a nonce, and without an ID token asks for 
   const { idToken: _, ...opaque } = tokens;
   const user = await provider.findUser(opaque, toCall(fake.fetch));
   assertEquals(withoutFacts(user), { subject: "118150001", email: "ada@example.com" });
+  await provider.revoke?.(first, { ...toCall(fake.fetch), hasOthers: true });
+  assertEquals((await provider.findUser(opaque, toCall(fake.fetch)))?.subject, "118150001");
   await provider.revoke?.(first, toCall(fake.fetch));
   assertEquals(await provider.findUser(opaque, toCall(fake.fetch)), undefined);
   const ended = await refresh(provider, fake.fetch, first);
@@ -584,6 +586,8 @@ Deno.test("oidc() revokes the refresh token, if the provider has an endpoint for
     return new Response(null, { status: bodies.length === 1 ? 200 : 503 });
   };
   const other = oidc(ISSUER, CLIENT);
+  await other.revoke?.({ accessToken: "t", refreshToken: "r" }, { ...toCall(fetch), hasOthers: true });
+  assertEquals(bodies, []);
   await other.revoke?.({ accessToken: "t", refreshToken: "r" }, toCall(fetch));
   assertEquals(bodies, ["token=r&token_type_hint=refresh_token"]);
   await assertFails(async () => await other.revoke?.({ accessToken: "t" }, toCall(fetch)), { name: "status 503" });

@@ -2,6 +2,8 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { createServer } from "node:http";
 import { clientCredentialsToken } from "../../src/auth/oauth/client_credentials.ts";
+import { oauth2 } from "../../src/auth/oauth/proxy/providers.ts";
+import { requestTokens } from "../../src/auth/oauth/proxy/upstream.ts";
 import { Requests } from "../../src/client/oauth/requests.ts";
 import { fetchOnce } from "../../src/core/fetch_once.ts";
 
@@ -65,6 +67,19 @@ Deno.test("a server sends a token request once when a reused connection is cut",
     const toToken = () => clientCredentialsToken({ issuer, clientId: "a", clientSecret: "b" })();
     await toToken();
     await assertRejects(toToken);
+    assertEquals(received.length, 2);
+  });
+});
+
+Deno.test("a server sends a token request to the provider of its users once when a reused connection is cut", async () => {
+  await withCuts(async (url, received) => {
+    const endpoints = { authorize: `${url}/authorize`, token: `${url}/token` };
+    const client = { clientId: "a", clientSecret: "b" };
+    const provider = oauth2({ name: "P", ...client, endpoints, apis: [], user: () => Promise.resolve(undefined) });
+    const call = { fetch: (request: Request) => fetch(request), signal: new AbortController().signal, now: 0 };
+    const request = () => requestTokens(provider, { grant_type: "refresh_token", refresh_token: "c" }, call);
+    await request();
+    await assertRejects(request);
     assertEquals(received.length, 2);
   });
 });

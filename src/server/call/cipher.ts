@@ -1,6 +1,7 @@
 /**
  * Seals and opens values with AES-GCM.
  */
+import { hmac } from "../../core/kit/hmac.ts";
 import { fromBase64Url, toBase64Url } from "../../core/kit/base64.ts";
 
 /** Encrypts with AES-GCM and the first secret of a list, and decrypts with any secret in the list. */
@@ -38,6 +39,12 @@ export class Cipher {
         // The value may be sealed with another secret in the list.
       }
     }
+  }
+
+  /** Returns a digest of a text with each secret. Without a secret, anybody can compute the digest. */
+  async digest(text: string): Promise<readonly string[]> {
+    const named = JSON.stringify([this.#realm, text]);
+    return await Promise.all(this.#secrets.map((secret = this.#realm) => hmac(secret, named)));
   }
 
   #key(index: number): Promise<CryptoKey> {

@@ -54,6 +54,11 @@ export class Sealer {
   async open(purpose: string, text: string): Promise<unknown> {
     return await (this.#cipher.loaded ?? await this.#cipher.load()).open(purpose, text);
   }
+
+  /** Returns a digest of a text with each secret, the newest first, which nobody without the secret can compute. */
+  async digest(text: string): Promise<readonly string[]> {
+    return await (this.#cipher.loaded ?? await this.#cipher.load()).digest(text);
+  }
 }
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {

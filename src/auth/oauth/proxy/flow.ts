@@ -10,12 +10,11 @@ import { sha256 } from "../../../core/kit/sha256.ts";
 import { isLoopback } from "../../../core/kit/loopback_host.ts";
 import type { Clock } from "../../../core/timers.ts";
 import type { RoutePeer } from "../../../server/engine/route_peer.ts";
-import type { StoreView } from "../../../server/engine/store.ts";
 import { readCookies } from "../../credentials.ts";
 import { type Clients, OAuthError } from "./clients.ts";
 import { type ConsentTexts, toConsentPage, toErrorPage } from "./consent_page.ts";
 import { type Grants, type GrantsParts, toRandom } from "./grants.ts";
-import type { Provider, ProviderCall, ProviderTokens, ProviderUser } from "./provider.ts";
+import type { Provider, ProviderCall, ProviderUser } from "./provider.ts";
 import type { RedirectRules } from "./redirect_uris.ts";
 import { requestTokens } from "./upstream.ts";
 
@@ -47,8 +46,7 @@ interface Pending extends FlowRequest {
   readonly nonce: string;
 }
 
-export interface FlowParts extends GrantsParts {
-  readonly store: StoreView;
+export interface FlowParts extends Omit<GrantsParts, "digest"> {
   readonly clock: Clock;
   readonly grants: Grants;
   readonly clients: Clients;
@@ -60,8 +58,6 @@ export interface FlowParts extends GrantsParts {
     user: ProviderUser,
     options: { readonly token: string; readonly scopes: readonly string[]; readonly signal: AbortSignal },
   ) => Promise<{ readonly subject: string; readonly scopes: readonly string[] } | undefined>;
-  /** Revokes tokens at the provider. Never rejects. */
-  readonly revoke: (tokens: ProviderTokens) => Promise<void>;
   readonly resource: URL;
   readonly issuer: string;
   readonly serverName: string;
@@ -282,7 +278,7 @@ export class Flow {
       const { scopes } = pending;
       const decided = await this.#parts.decide(user, { token: tokens.accessToken, scopes, signal });
       if (!decided) {
-        await this.#parts.revoke(tokens);
+        await this.#parts.revoke(tokens, false);
         return this.#toClient(pending, new OAuthError("access_denied", "this user may not use the server", 403));
       }
       const { client, redirectUri, challenge, state } = pending;

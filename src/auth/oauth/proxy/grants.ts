@@ -4,8 +4,9 @@
  * @see RFC 6749, section 10.4 (Refresh Tokens)
  */
 import { toBase64Url } from "../../../core/kit/base64.ts";
+import { hmac } from "../../../core/kit/hmac.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";
-import type { StoreView } from "../../../server/engine/store.ts";
+import type { StoredEntry, StoreView } from "../../../server/engine/store.ts";
 import { CHANGED, update } from "../../../server/engine/update.ts";
 import type { ProviderTokens } from "./provider.ts";
 
@@ -81,6 +82,10 @@ export interface GrantsParts {
   readonly seal: (value: unknown) => Promise<string>;
   readonly open: (text: string) => Promise<unknown>;
   readonly now: () => number;
+  /** Returns digests of a text that only this server can compute: with each of its secrets, the newest first. */
+  readonly digest: (text: string) => Promise<readonly string[]>;
+  /** Revokes tokens at the provider. `hasOthers` is whether the user has other sign-ins. Never rejects. */
+  readonly revoke: (tokens: ProviderTokens, hasOthers: boolean) => Promise<void>;
 }
 
 export class Grants {
@@ -99,9 +104,9 @@ export class Grants {
   ): Promise<string> {
     const { binding, ...facts } = fields;
     const now = this.#parts.now();
-    const owner = await toOwner(facts.subject);
-    await this.#makeRoom(owner);
-    const id = `${owner}-${toRandom(16)}`;
+    const owners = await this.#toOwners(facts.subject);
+    await this.#makeRoom(owners);
+    const id = `${owners[0]}-${toRandom(16)}`;
     const code = await this.#make("code", id, toRandom(32), now + CODE_MS);
     const grant: Grant = {
       ...facts,
@@ -115,12 +120,25 @@ export class Grants {
     return code.text;
   }
 
-  async #makeRoom(owner: string): Promise<void> {
-    const { store } = this.#parts;
-    const entries = await store.list(toKey(`${owner}-`), { limit: 2 * MOST_GRANTS });
+  async #makeRoom(owners: readonly string[]): Promise<void> {
+    const entries = await this.#list(owners, 2 * MOST_GRANTS);
     const used = entries.map(({ key, value }) => ({ key, usedAt: readGrant(value).usedAt }));
     const oldest = used.toSorted((one, other) => one.usedAt - other.usedAt);
-    for (const { key } of oldest.slice(0, Math.max(0, entries.length + 1 - MOST_GRANTS))) await store.delete(key);
+    for (const { key } of oldest.slice(0, Math.max(0, entries.length + 1 - MOST_GRANTS))) await this.end(toId(key));
+  }
+
+  /** Lists grants of a user. */
+  async #list(owners: readonly string[], limit: number): Promise<readonly StoredEntry[]> {
+    const lists = owners.map((owner) => this.#parts.store.list(toKey(`${owner}-`), { limit }));
+    return (await Promise.all(lists)).flat();
+  }
+
+  /**
+   * Returns the possible starts of the ids of a user's grants. The keys of a store are readable, and should not state who
+   * has signed in.
+   */
+  async #toOwners(subject: string): Promise<readonly string[]> {
+    return (await this.#parts.digest(`owner ${subject}`)).map((digest) => digest.slice(0, 22));
   }
 
   /** Opens a code or token. Does not read the store, so that guesses cost it nothing. */
@@ -240,27 +258,32 @@ export class Grants {
     });
   }
 
-  /** Ends a grant. Returns the grant, whose tokens can then be revoked at the provider. */
-  async end(id: string): Promise<Grant | undefined> {
+  /** Deletes a grant. Returns the grant. */
+  async drop(id: string): Promise<Grant | undefined> {
     const grant = await this.find(id);
     await this.#parts.store.delete(toKey(id));
     return grant;
   }
 
+  /** Ends a grant, and revokes its tokens at the provider. */
+  async end(id: string): Promise<void> {
+    const grant = await this.drop(id);
+    if (!grant) return;
+    const others = await this.#list(await this.#toOwners(grant.subject), 1);
+    await this.#parts.revoke(grant.tokens, others.length > 0);
+  }
+
   /** Ends all grants of a user. */
-  async endAll(subject: string): Promise<readonly Grant[]> {
-    const prefix = toKey(`${await toOwner(subject)}-`);
-    const ended: Grant[] = [];
-    let after: string | undefined;
+  async endAll(subject: string): Promise<void> {
+    const owners = await this.#toOwners(subject);
+    const dropped: (Grant | undefined)[] = [];
+    let entries;
     do {
-      const entries = await this.#parts.store.list(prefix, { limit: 100, after });
-      for (const { key } of entries) {
-        const grant = await this.end(key.slice(toKey("").length));
-        if (grant) ended.push(grant);
-      }
-      after = entries.at(-1)?.key;
-    } while (after !== undefined);
-    return ended;
+      entries = await this.#list(owners, 2 * MOST_GRANTS);
+      for (const { key } of entries) dropped.push(await this.drop(toId(key)));
+    } while (entries.length >= 2 * MOST_GRANTS);
+    // Revoked last, because the provider may not respond.
+    for (const grant of dropped) if (grant) await this.#parts.revoke(grant.tokens, false);
   }
 
   async #read(id: string): Promise<{ readonly grant: Grant; readonly version: string } | undefined> {
@@ -302,22 +325,16 @@ function readGrant(value: string): Grant {
   return JSON.parse(value) as Grant;
 }
 
+const PREFIX = "grant-";
+
 function toKey(id: string): string {
-  return `grant-${id}`;
+  return PREFIX + id;
 }
 
-/** The part of a grant's id that all grants of a user share. */
-async function toOwner(subject: string): Promise<string> {
-  return (await sha256(subject)).slice(0, 22);
+function toId(key: string): string {
+  return key.slice(PREFIX.length);
 }
 
 export function toRandom(bytes: number): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(bytes)));
-}
-
-async function hmac(key: string, text: string): Promise<string> {
-  const encoder = new TextEncoder();
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const imported = await crypto.subtle.importKey("raw", encoder.encode(key), algorithm, false, ["sign"]);
-  return toBase64Url(new Uint8Array(await crypto.subtle.sign("HMAC", imported, encoder.encode(text))));
 }

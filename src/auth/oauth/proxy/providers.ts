@@ -141,8 +141,8 @@ const GOOGLE_APIS = [
  * Signs users in at Google. Requests offline access, and asks for consent at each sign-in, because Google returns a
  * refresh token only then. `email` is set only if Google has verified it, and `facts.hd` is the organization of the user.
  *
- * `revoke` ends the user's whole authorization, including other tokens of the same client, because Google does not
- * revoke single tokens.
+ * `revoke` ends the user's whole authorization, because Google does not revoke single tokens. Therefore only the end of
+ * the user's last sign-in revokes it.
  *
  * @throws {TypeError} if an option is unknown or has the wrong type.
  */
@@ -179,6 +179,7 @@ export function google(options: GoogleOptions): Provider {
     },
     isEnd: endsWith(OIDC_ENDS),
     async revoke({ refreshToken, accessToken }, call) {
+      if (call.hasOthers) return;
       const init = { method: "POST", body: new URLSearchParams({ token: refreshToken ?? accessToken }) };
       const { status } = await sendTo("Google", "https://oauth2.googleapis.com/revoke", init, call);
       // Google responds with 400 if the token is not valid any more.
@@ -345,7 +346,8 @@ export function oidc(issuer: string, options: OidcOptions): Provider {
     },
     isEnd: endsWith(OIDC_ENDS),
     async revoke({ refreshToken, accessToken }, call) {
-      const { revoke } = await metadata.get(call);
+      // Many providers end all tokens of the user's session.
+      const { revoke } = call.hasOthers ? {} : await metadata.get(call);
       if (revoke === undefined) return;
       const hint = refreshToken === undefined ? "access_token" : "refresh_token";
       const init = {

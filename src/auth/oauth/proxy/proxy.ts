@@ -52,7 +52,7 @@ import { checkMethod, toError, toJson, TokenEndpoint } from "./token_endpoint.ts
 import { fetchWith, ProviderEndError, Upstream } from "./upstream.ts";
 
 export type { ConsentTexts, ListedClient, Provider, ProviderTokens, ProviderUser };
-export type { ProviderCall, ProviderEndpoints, UserCall } from "./provider.ts";
+export type { ProviderCall, ProviderEndpoints, RevokeCall, UserCall } from "./provider.ts";
 export {
   entra,
   type EntraOptions,
@@ -271,7 +271,8 @@ class SignIn {
   readonly #redirects: RedirectRules;
   readonly #send: (request: Request) => Promise<Response>;
   #registrations = 0;
-  #running?: Running;
+  /** The servers that use this authentication, such as a server and its new version during a reload. */
+  readonly #running = new Map<ServerHandle | undefined, Running>();
 
   constructor(options: OAuthProxyOptions) {
     const { resource, scopes = [], redirects, provider, fetch: send = (request) => fetch(request) } = options;
@@ -310,11 +311,10 @@ class SignIn {
       console.warn("oauthProxy(): the server has no store, so all sign-ins end with this process; set `store`");
     }
     console.error(`Callback URL for ${this.#options.provider.name}: ${origin}/callback`);
-    const running = this.#open(server, store, core.sealer.within(JSON.stringify(["oauth proxy", origin])));
-    this.#running = running;
+    const sealer = core.sealer.within(JSON.stringify(["oauth proxy", origin]));
+    this.#running.set(server, this.#open(server, store, sealer));
     return () => {
-      // Another server, such as a new version of this server, may have started with the same authentication.
-      if (this.#running === running) this.#running = undefined;
+      this.#running.delete(server);
       if ("close" in store && typeof store.close === "function") return store.close();
     };
   }
@@ -336,7 +336,8 @@ class SignIn {
     // After a change of the provider, a grant of the old provider would otherwise name a user of the new provider, who
     // can have the same id, and the new provider would receive the tokens of the old provider.
     const seals = toSeals(JSON.stringify([href, provider.name, provider.clientId]));
-    const grants = new Grants({ store, ...seals, now });
+    const revoke = (tokens: ProviderTokens, hasOthers: boolean) => this.#revokeAt(tokens, server, hasOthers);
+    const grants = new Grants({ store, ...seals, now, digest: (text) => sealer.digest(text), revoke });
     const clients = new Clients({
       sealer: toSeals(href),
       date: now,
@@ -363,10 +364,6 @@ class SignIn {
       const options = { scopes, signal, fetch: (request: Request) => fetchWith(token, request, { apis, fetch }) };
       return toDecision(await deadline(who(user, options), { signal }), user, scopes);
     };
-    const end = async (id: string) => {
-      const grant = await grants.end(id);
-      if (grant) await this.#revokeAt(grant.tokens, server);
-    };
     const flow = new Flow({
       ...seals,
       store,
@@ -378,7 +375,7 @@ class SignIn {
       provider,
       fetch,
       decide,
-      revoke: (tokens) => this.#revokeAt(tokens, server),
+      revoke,
       resource: this.resource,
       issuer: origin,
       serverName: name,
@@ -393,7 +390,6 @@ class SignIn {
       resource: this.resource,
       clock: server.clock,
       now,
-      end,
       async markUsed({ id, at, ttlMs }, client) {
         // Each client has its own share, because a client could otherwise use up the ids of all clients.
         return await server.markUsed({ id, principal: `client ${client}`, at, ttlMs }) === "new";
@@ -416,18 +412,19 @@ class SignIn {
           }
         }
         if (decided?.subject === grant.subject && grant.scopes.every((scope) => decided.scopes.includes(scope))) return;
-        await end(id);
+        await grants.end(id);
         throw new OAuthError("invalid_grant", "the sign-in has ended; sign in again", 400);
       },
     });
     return { server, grants, upstream, flow, tokens, clients, seen: new TokenCache(SEEN_LIMITS) };
   }
 
-  async #revokeAt(tokens: ProviderTokens, { report }: ServerHandle): Promise<void> {
+  async #revokeAt(tokens: ProviderTokens, { report }: ServerHandle, hasOthers: boolean): Promise<void> {
     const signal = AbortSignal.timeout(CALL_MS);
     // A provider of the author may throw, or ignore its signal. The sign-in has ended anyway.
     try {
-      await deadline(this.#options.provider.revoke?.(tokens, { fetch: this.#send, signal }), { signal });
+      const call = { fetch: this.#send, signal, hasOthers };
+      await deadline(this.#options.provider.revoke?.(tokens, call), { signal });
     } catch (error) {
       report(error);
     }
@@ -475,23 +472,37 @@ class SignIn {
       {
         path: "/authorize",
         page: true,
-        fetch: (request, info) => this.#run(({ flow }) => flow.authorize(request, info)),
+        fetch: (request, info, server) => this.#run(server, ({ flow }) => flow.authorize(request, info)),
       },
-      { path: "/consent", page, fetch: (request, info) => this.#run(({ flow }) => flow.consent(request, info)) },
+      {
+        path: "/consent",
+        page,
+        fetch: (request, info, server) => this.#run(server, ({ flow }) => flow.consent(request, info)),
+      },
       {
         path: "/callback",
         page: true,
-        fetch: (request, info) => this.#run(({ flow }) => flow.callback(request, info)),
+        fetch: (request, info, server) => this.#run(server, ({ flow }) => flow.callback(request, info)),
       },
-      { path: "/token", fetch: (request, info) => this.#run(({ tokens }) => tokens.token(request, info)) },
-      { path: "/revoke", fetch: (request, info) => this.#run(({ tokens }) => tokens.revoke(request, info)) },
-      { path: "/register", fetch: (request) => this.#run((running) => this.#register(request, running)) },
+      {
+        path: "/token",
+        fetch: (request, info, server) => this.#run(server, ({ tokens }) => tokens.token(request, info)),
+      },
+      {
+        path: "/revoke",
+        fetch: (request, info, server) => this.#run(server, ({ tokens }) => tokens.revoke(request, info)),
+      },
+      {
+        path: "/register",
+        fetch: (request, _info, server) => this.#run(server, (running) => this.#register(request, running)),
+      },
     ];
   }
 
-  async #run(run: (running: Running) => Promise<Response>): Promise<Response> {
-    if (!this.#running) return toError(new OAuthError("temporarily_unavailable", "the server is closing", 503));
-    return await run(this.#running);
+  async #run(server: ServerHandle | undefined, run: (running: Running) => Promise<Response>): Promise<Response> {
+    const running = this.#running.get(server);
+    if (!running) return toError(new OAuthError("temporarily_unavailable", "the server is closing", 503));
+    return await run(running);
   }
 
   async #register(request: Request, { clients, server: { clock } }: Running): Promise<Response> {
@@ -514,13 +525,14 @@ class SignIn {
   authenticate(
     request: Request,
     { now }: AuthRequestInfo,
-    _server: ServerHandle | undefined,
+    server: ServerHandle | undefined,
   ): ReturnType<Authentication["authenticate"]> {
     const challenge = { scheme: "Bearer", params: { ...Object(this.challenge).params } };
     const { credential, refusal } = readCredential(request, PLACES, challenge);
     if (refusal) return refusal;
-    if (!this.#running) return refuseRequest(503, { reason: "the server is closing; try again later" });
-    return this.#running.seen.get(credential, now) ?? this.#check(this.#running, credential);
+    const running = this.#running.get(server);
+    if (!running) return refuseRequest(503, { reason: "the server is closing; try again later" });
+    return running.seen.get(credential, now) ?? this.#check(running, credential);
   }
 
   async #check(
@@ -543,22 +555,26 @@ class SignIn {
     return principal;
   }
 
-  #findGrant(ctx: Pick<Context<unknown>, "principal">): { readonly running: Running; readonly id: string } {
-    const running = this.#running;
-    const attached = running?.server.attached(ctx);
-    const id = Object(attached).grant;
-    if (running && typeof id === "string") return { running, id };
+  async #findGrant(
+    ctx: Pick<Context<unknown>, "principal">,
+  ): Promise<{ readonly running: Running; readonly id: string }> {
+    const found = [...this.#running.values()].flatMap((running) => {
+      const { grant: id } = Object(running.server.attached(ctx));
+      return typeof id === "string" ? [{ running, id }] : [];
+    });
+    // All servers of a process can read the id, and only one of them has the grant.
+    for (const each of found) if (found.length === 1 || await each.running.grants.find(each.id)) return each;
     throw McpError.unauthenticated(`Cannot use ${this.#options.provider.name}: the caller has not signed in`);
   }
 
   async fetch(ctx: Pick<Context<unknown>, "principal">, request: Request): Promise<Response> {
-    const { running: { upstream, grants, server, seen }, id } = this.#findGrant(ctx);
+    const { running: { upstream, grants, server, seen }, id } = await this.#findGrant(ctx);
     const { provider } = this.#options;
     const { signal } = request;
     const [fetch, { apis }] = [this.#send, provider];
     const again = () => McpError.unauthenticated(`Cannot use ${provider.name}: the sign-in has ended; sign in again`);
     const end = async () => {
-      await grants.end(id);
+      await grants.drop(id);
       seen.clear();
       return again();
     };
@@ -585,18 +601,17 @@ class SignIn {
   }
 
   async revoke(ctx: Pick<Context<unknown>, "principal">): Promise<void> {
-    const { running: { grants, server, seen }, id } = this.#findGrant(ctx);
-    const grant = await grants.end(id);
+    const { running: { grants, seen }, id } = await this.#findGrant(ctx);
+    await grants.end(id);
     seen.clear();
-    if (grant) await this.#revokeAt(grant.tokens, server);
   }
 
   async end(subject: string): Promise<void> {
-    const running = this.#running;
-    if (!running) throw new TypeError("Cannot end the sign-ins of a user: the server has not started");
-    const ended = await running.grants.endAll(subject);
-    running.seen.clear();
-    for (const { tokens } of ended) await this.#revokeAt(tokens, running.server);
+    if (!this.#running.size) throw new TypeError("Cannot end the sign-ins of a user: the server has not started");
+    for (const { grants, seen } of this.#running.values()) {
+      await grants.endAll(subject);
+      seen.clear();
+    }
   }
 }
 

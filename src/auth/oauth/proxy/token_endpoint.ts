@@ -32,8 +32,6 @@ export interface TokenEndpointParts {
    * @throws {OAuthError} if the grant must end, or if the provider does not respond.
    */
   readonly recheck: (id: string, grant: Grant) => Promise<void>;
-  /** Ends a grant, and revokes its tokens at the provider. */
-  readonly end: (id: string) => Promise<void>;
 }
 
 export class TokenEndpoint {
@@ -100,7 +98,7 @@ export class TokenEndpoint {
       if (!opened) return peer.rate("token", GUESS_RATE) ?? toJson(200, {});
       const client = await this.#authenticate(params, peer);
       const grant = await this.#parts.grants.find(opened.grant);
-      if (grant?.client === client) await this.#parts.end(opened.grant);
+      if (grant?.client === client) await this.#parts.grants.end(opened.grant);
       return toJson(200, {});
     });
   }

@@ -50,11 +50,18 @@ export async function requestTokens(
   });
   const { status, json } = response;
   if (provider.isEnd(response)) throw new ProviderEndError(`${provider.name} has ended the sign-in of the user`);
-  const { access_token: accessToken, refresh_token: refresh, id_token: idToken, expires_in: expiresIn, error } = json;
+  const { access_token: accessToken, token_type: type, refresh_token: refresh, id_token: idToken } = json;
+  const { expires_in: expiresIn, error } = json;
   // Other characters are not allowed in a header, and the error of `Headers` would contain the token.
   if (status !== 200 || typeof accessToken !== "string" || !/^[!-~]+$/.test(accessToken)) {
     const code = typeof error === "string" && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : "";
     throw new Error(`Cannot get a token from ${provider.name}: the response has status ${status}${code}`);
+  }
+  if (typeof type !== "string" || type.toLowerCase() !== "bearer") {
+    throw new Error(
+      `Cannot get a token from ${provider.name}: the response has another token_type than Bearer, or none; make the ` +
+        "provider issue bearer tokens to this client",
+    );
   }
   const seconds = Number(expiresIn);
   return {
@@ -137,14 +144,12 @@ export class Upstream {
 
 const MOST_REDIRECTS = 5;
 
-/** Headers that a redirect to another origin loses, as with the global `fetch`. */
-const CREDENTIALS = ["authorization", "cookie", "proxy-authorization"];
-
 /**
  * Sends a request with a token. The token goes only to the origins in `apis`: a redirect to another origin loses it. It
- * stays lost if that origin redirects back, because the origin would choose a request that carries the token.
+ * stays lost if that origin redirects back, because the origin would choose a request that carries the token. The headers
+ * of the request go only to its own origin, because any of them can be a credential, such as `x-api-key`.
  *
- * @throws {TypeError} if the request goes to another origin.
+ * @throws {TypeError} if the request goes to another origin, or is redirected although it does not allow redirects.
  */
 export async function fetchWith(
   token: string,
@@ -167,17 +172,21 @@ export async function fetchWith(
     if (hasToken) headers.set("authorization", `Bearer ${token}`);
     const response = await fetch(new Request(sent, { headers, redirect: "manual" }));
     const location = response.headers.get("location");
+    const isRedirect = [301, 302, 303, 307, 308].includes(response.status) && location !== null;
+    if (isRedirect && request.redirect === "error") {
+      await response.body?.cancel();
+      throw new TypeError(`Cannot follow the redirect of ${quote(origin)}: the request has redirect: "error"`);
+    }
     // Only requests without a body can be sent to another place.
-    const isFollowed = [301, 302, 303, 307, 308].includes(response.status) && location !== null &&
-      ["GET", "HEAD"].includes(sent.method) && redirects < MOST_REDIRECTS;
+    const isFollowed = isRedirect && request.redirect === "follow" && ["GET", "HEAD"].includes(sent.method) &&
+      redirects < MOST_REDIRECTS;
     if (!isFollowed) return response;
     await response.body?.cancel();
     const target = new URL(location, sent.url);
     const isSame = target.origin === new URL(sent.url).origin;
     if (target.protocol !== "https:" && !isSame) return response;
     hasToken &&= apis.includes(target.origin);
-    const kept = new Headers(sent.headers);
-    if (!isSame) { for (const name of CREDENTIALS) kept.delete(name); }
+    const kept = isSame ? sent.headers : {};
     sent = new Request(target, { method: sent.method, headers: kept, redirect: "manual", signal: sent.signal });
   }
 }

@@ -271,7 +271,7 @@ export async function call(
 }
 
 /** Signs in, and returns the tokens. */
-export async function signIn(opened: Opened, client?: string) {
+export async function signIn(opened: Pick<Opened, "browser" | "provider">, client?: string) {
   const id = client ?? await register(opened.browser);
   const query = await authorize(opened, id);
   const response = await redeem(opened.browser, id, query.get("code") ?? "");

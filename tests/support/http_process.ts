@@ -13,12 +13,15 @@ export function serveProcess(handle: Parameters<typeof startHttpServer>[0]): voi
   process.stdin.on("end", () => process.exit()).resume();
 }
 
-/** Starts a program that calls {@linkcode serveProcess} on the current runtime, with all permissions on Deno. */
-export async function startHttpProcess(file: URL): Promise<HttpProcess> {
+/**
+ * Starts a program that calls {@linkcode serveProcess} on the current runtime, with all permissions on Deno. Disposing kills
+ * the process immediately.
+ */
+export async function startHttpProcess(file: URL, ...args: readonly string[]): Promise<HttpProcess> {
   const { pathname } = file;
   const words = deno
-    ? [deno.execPath(), "run", "-A", "--quiet", "--no-check", pathname]
-    : [bun?.argv[0] ?? "bun", pathname];
+    ? [deno.execPath(), "run", "-A", "--quiet", "--no-check", pathname, ...args]
+    : [bun?.argv[0] ?? "bun", pathname, ...args];
   const program = await startProgram(words, /^(.*)\n/);
   return { origin: program.found, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
@@ -45,7 +48,7 @@ export async function startProgram(words: readonly string[], pattern: RegExp): P
   return {
     found: found[1],
     async [Symbol.asyncDispose]() {
-      child.kill();
+      child.kill("SIGKILL");
       await child.exited;
       await reader.cancel();
       await child.errors?.cancel();

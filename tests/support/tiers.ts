@@ -45,6 +45,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
   "tests/auth/type_errors_test.ts": "starts the compiler",
   "tests/auth/oauth_proxy_browser_test.ts": "opens a browser",
+  "tests/auth/oauth_proxy_instances_test.ts": "starts Redis, and instances that are killed",
   "tests/auth/oauth_proxy_oidc_test.ts": "starts authorization servers",
   "tests/client/oauth/oidc_test.ts": "starts authorization servers",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",

@@ -2,7 +2,8 @@
 import { assert, assertEquals, assertMatch, assertNotEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { anyone, oauthProxy } from "../../src/auth/oauth/proxy/proxy.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import {
   authorize,
@@ -442,6 +443,20 @@ Deno.test("two instances with one store share sign-ins, also after a new name of
   assertEquals((await call(two, access))[0], 200);
   await one.server.close();
   await two.server.close().catch(() => {});
+});
+
+Deno.test("after a change of the secret, clients learn that they must register again", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const old = open({}, { store: customStore(connect), secret: "old secret of 32 characters or more" });
+  const { client, refresh: token } = await signIn(old);
+  const { browser, server } = open({}, { store: customStore(connect) });
+  const read = async (id: string) => {
+    const response = await refresh(browser, id, token);
+    return [response.status, (await response.json()).error];
+  };
+  assertEquals(await read(client), [401, "invalid_client"]);
+  assertEquals(await read(await register(browser)), [400, "invalid_grant"]);
+  await Promise.all([old.server.close(), server.close()]);
 });
 
 Deno.test("wrong options are refused", async () => {

@@ -1,7 +1,7 @@
 // The inspector page of a protected server: the CLI process signs in, and the page never gets a token.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
-import { serveNotes } from "../../auth/serve_notes.ts";
+import { serveGitHub, serveNotes } from "../../auth/serve_notes.ts";
 import { launchBrowser, missing } from "../../support/chromium.ts";
 import { until } from "../../support/behaviour.ts";
 import { isNotDeno } from "../../support/command_line.ts";
@@ -10,31 +10,47 @@ import { root, run, start } from "../../support/processes.ts";
 import { runtimes } from "../runtimes.ts";
 import { needs, requireAll } from "../../support/required.ts";
 
+/** Starts the inspector in a browser. `signIn` opens the link in its dialog as Ada. */
+async function openPage(program: readonly string[], href: string, issuer: string) {
+  const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
+  const env = { XDG_CONFIG_HOME: folder, TEST_USER: "ada", TEST_PAGES: `${folder}/pages` };
+  const running = await start([...program, "inspect", href, "--page"], { env, timeoutMs: 120_000 });
+  const [, url] = await running.waitFor(/^ {2}(http:\S+#\S+)/m);
+  const browser = await launchBrowser();
+  const { page } = browser;
+  const dialog = page.getByRole("dialog");
+  return {
+    page,
+    dialog,
+    folder,
+    url,
+    async signIn() {
+      await dialog.getByText("Sign in", { exact: true }).waitFor();
+      assertStringIncludes(await dialog.innerText(), sentence(issuer));
+      const link = await dialog.getByRole("link").getAttribute("href");
+      const words = ["deno", "run", "-q", "-A", "--no-check", `${root}tests/cli/sign_in/browser.ts`, link ?? ""];
+      assertEquals((await run(words, { env })).code, 0);
+      await dialog.waitFor({ state: "hidden" });
+    },
+    async [Symbol.asyncDispose]() {
+      await browser[Symbol.asyncDispose]();
+      await running[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
 for (const { name: runtime, program } of runtimes) {
   const name = `${runtime}: the page signs in, steps up and never gets a token`;
   const fn = async () => {
     requireAll(missing);
     await using oidc = await startOidc();
     await using notes = await serveNotes(program, [oidc.issuers.first]);
-    const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
-    const env = { XDG_CONFIG_HOME: folder, TEST_USER: "ada", TEST_PAGES: `${folder}/pages` };
-    await using running = await start([...program, "inspect", notes.url.href, "--page"], { env, timeoutMs: 120_000 });
-    const [, url] = await running.waitFor(/^ {2}(http:\S+#\S+)/m);
-    await using browser = await launchBrowser();
-    const { page } = browser;
+    await using opened = await openPage(program, notes.url.href, oidc.issuers.first);
+    const { page, dialog, folder, signIn } = opened;
     const seen: string[] = [];
     page.on("response", (response) => void response.text().then((text) => seen.push(text), () => {}));
-    await page.goto(url);
-
-    const dialog = page.getByRole("dialog");
-    const signIn = async () => {
-      await dialog.getByText("Sign in", { exact: true }).waitFor();
-      assertStringIncludes(await dialog.innerText(), sentence(oidc.issuers.first));
-      const link = await dialog.getByRole("link").getAttribute("href");
-      const words = ["deno", "run", "-q", "-A", "--no-check", `${root}tests/cli/sign_in/browser.ts`, link ?? ""];
-      assertEquals((await run(words, { env })).code, 0);
-      await dialog.waitFor({ state: "hidden" });
-    };
+    await page.goto(opened.url);
     await signIn();
     await page.getByText("whoami", { exact: true }).first().waitFor();
 
@@ -64,7 +80,16 @@ for (const { name: runtime, program } of runtimes) {
     );
     const text = seen.join("\n") + String(stored);
     assertEquals(tokens.filter((token) => text.includes(token)), []);
-    await Deno.remove(folder, { recursive: true });
   };
   Deno.test({ ...isNotDeno ? { name, ignore: true } : needs(name, missing), fn });
+  const second = `${runtime}: the page signs in at a server whose users sign in with GitHub`;
+  const run = async () => {
+    requireAll(missing);
+    await using served = await serveGitHub(program);
+    await using opened = await openPage(program, served.url.href, served.url.origin);
+    await opened.page.goto(opened.url);
+    await opened.signIn();
+    await opened.page.getByText("Lists the repositories of the user").first().waitFor();
+  };
+  Deno.test({ ...isNotDeno ? { name: second, ignore: true } : needs(second, missing), fn: run });
 }

@@ -1,7 +1,7 @@
 // CLI commands sign users in at a real authorization server, with and without a terminal.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
-import { serveNotes } from "../../auth/serve_notes.ts";
+import { serveGitHub, serveNotes } from "../../auth/serve_notes.ts";
 import { testProcesses, withFiles } from "../../support/command_line.ts";
 import { sentence } from "../../support/messages.ts";
 import { type Finished, root, run } from "../../support/processes.ts";
@@ -135,6 +135,34 @@ for (const { name: runtime, program } of runtimes) {
       assertEquals((await call()).stdout, "none\n");
       assert(await ada.readTokens() !== before);
     });
+  });
+
+  testProcesses(`${runtime}: login, call and inspect sign in at a server whose users sign in with GitHub`, async () => {
+    await using served = await serveGitHub(program);
+    await using ada = await User.create("ada", program);
+    await using grace = await User.create("grace", program);
+    const { href } = served.url;
+    const first = await ada.runInTerminal("call", href, "list");
+    assertStringIncludes(first.stdout, "ada/engine, ada/notes");
+    const pages = await ada.readPages();
+    await ada.expire();
+    assertStringIncludes((await ada.run("inspect", href)).stdout, "Lists the repositories of the user");
+    const examined = await ada.run("doctor", href);
+    assertEquals(examined.code, 0, examined.stdout);
+    assertEquals(await ada.readPages(), pages);
+    assertEquals((await ada.run("logout", href)).code, 0);
+    const again = await ada.run("login", href);
+    assertEquals(again.code, 0, again.stderr);
+    assertEquals((await ada.run("call", href, "list")).stdout, "ada/engine, ada/notes\n");
+    // The tokens of GitHub stay in the server.
+    assertEquals(/gh[ur]_/.test(await ada.readTokens()), false);
+    const refused = await grace.run("login", href);
+    assertEquals(
+      [refused.code, refused.stderr.includes("this user may not use the server")],
+      [1, true],
+      refused.stderr,
+    );
+    assertStringIncludes(await grace.readPages(), "Not signed in");
   });
 
   testProcesses(`${runtime}: login requests more scopes, and logout --all deletes every token`, async () => {

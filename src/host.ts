@@ -10,6 +10,7 @@ import { LIMITS } from "./server/capacity/limits.ts";
 import type { DevelopmentListener } from "./server/call/development.ts";
 import type { Observer } from "./server/call/observer.ts";
 import { type Middleware, runsFor } from "./server/call/middleware.ts";
+import { SIGN_IN, type SignInFacts, UNREADY } from "./server/engine/auth.ts";
 import type { StoreInternals } from "./server/engine/store.ts";
 import type { Handler, LayerStep } from "./server/visibility/feature.ts";
 import { listSourceWarnings } from "./server/visibility/handler_source.ts";
@@ -162,6 +163,28 @@ export function listStores(server: Server): readonly UsedStore[] {
   return [...Map.groupBy(named, ({ store }) => store)].map(([store, users]) =>
     toUsedStore(store, users.map(({ name }) => name))
   );
+}
+
+/** A server whose users sign in at a provider. */
+export interface UsedSignIn extends SignInFacts {
+  readonly name: string;
+  /** Whether the server has a secret. */
+  readonly hasSecret: boolean;
+  /** Whether the server has a store that other processes can reach. `undefined` if the server has no store. */
+  readonly isShared?: boolean;
+  /** The error because of which the server serves nobody. */
+  readonly unready?: Error;
+}
+
+/** Returns the sign-in of a server, or the sign-ins of all servers in a mount. */
+export function listSignIns(server: Server): readonly UsedSignIn[] {
+  const servers = server[INTERNALS].servers ?? [server];
+  return servers.flatMap(({ [INTERNALS]: { name, auth, engine: { core } } }) => {
+    const facts = auth?.[SIGN_IN];
+    if (!facts) return [];
+    const isShared = core.shared?.store.isShared;
+    return [{ ...facts, name, hasSecret: core.sealer.isShared, isShared, unready: auth[UNREADY] }];
+  });
 }
 
 function toUsedStore(store: StoreInternals, names: readonly string[]): UsedStore {

@@ -17,6 +17,7 @@ import {
   type PathInfo,
   readChallenges,
   refuseRequest,
+  SIGN_IN,
   UNREADY,
 } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
@@ -157,6 +158,7 @@ class SchemeList implements Authentication {
     }
     this.#list = list;
     this[UNREADY] = list.map(({ auth }) => auth[UNREADY]).find((error) => error);
+    this[SIGN_IN] = list.map(({ auth }) => auth[SIGN_IN]).find((facts) => facts);
     this.#takesAuthorization = list.some(({ schemes }) => schemes.length);
     this.credentials = {
       headers: list.flatMap(({ headers }) => headers),
@@ -173,6 +175,7 @@ class SchemeList implements Authentication {
   }
 
   readonly [UNREADY]: Authentication[typeof UNREADY];
+  readonly [SIGN_IN]: Authentication[typeof SIGN_IN];
   readonly renew: Authentication["renew"];
   readonly start: Authentication["start"];
   checkHandler: Authentication["checkHandler"];

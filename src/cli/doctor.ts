@@ -1,9 +1,9 @@
 /**
- * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. The
+ * `mcp doctor`: tests a server over HTTP with the requests that clients send, or the store or the sign-in of a server file. The
  * command reports problems and how to fix each problem.
  */
 import { toPrintableJson } from "../core/kit/printable.ts";
-import { listStores } from "../host.ts";
+import { listSignIns, listStores } from "../host.ts";
 import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import type { Command } from "./command.ts";
 import type { Finding } from "./doctor/report.ts";
@@ -12,6 +12,7 @@ import { reportLine } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
 import { createAuth, SIGN_IN_DESCRIPTION, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
 import { readHeaders } from "./header_flags.ts";
+import type { Server } from "../library.ts";
 import { load } from "./load.ts";
 import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
@@ -20,7 +21,7 @@ import { CliError, UsageError } from "./cli_error.ts";
 export const doctor: Command = {
   name: "doctor",
   summary: "Find problems in a server over HTTP or in a store, and suggest fixes",
-  usage: ["doctor [OPTIONS] URL", "doctor --store [--json] FILE"],
+  usage: ["doctor [OPTIONS] URL", "doctor --store|--sign-in [--json] FILE"],
   description: [
     "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
     "server's lists. It calls no tools. It changes nothing on the server, except for its own sessions.",
@@ -29,6 +30,8 @@ export const doctor: Command = {
     SIGN_IN_DESCRIPTION,
     "With --store, the command imports FILE, which exports a server, and tests the server's store with keys that begin with " +
     "doctor-. The command removes these keys at the end. Keys that remain expire within a minute.",
+    "With --sign-in, the command imports FILE, whose server uses oauthProxy(), and tests its options and whether the " +
+    "provider accepts its client.",
   ],
   options: {
     header: {
@@ -47,6 +50,7 @@ export const doctor: Command = {
     timeout: { value: "SECONDS", text: "Time that the server may take to respond, up to 600 (default: 5)" },
     ...SIGN_IN_OPTIONS,
     store: { text: "Examine the store of a server file" },
+    "sign-in": { text: "Examine the sign-in of a server file that uses oauthProxy()" },
     json: { text: "Print one JSON document" },
   },
   operands: "files",
@@ -55,6 +59,7 @@ export const doctor: Command = {
     'doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30',
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
+    "doctor server.ts --sign-in",
   ],
   exitCodes: {
     1: "The command found problems",
@@ -65,7 +70,11 @@ export const doctor: Command = {
 
 async function diagnose(args: Args): Promise<number> {
   const { operands: [url], flags, all, rest } = args;
-  if ("store" in flags) return await diagnoseStores(args);
+  const [part, second] = Object.keys(PARTS).filter((name) => name in flags);
+  if (second) {
+    throw new UsageError(`Cannot use --${part} with --${second}: doctor examines one part; remove one of them`);
+  }
+  if (part) return await diagnoseFile(args, part);
   if (rest) {
     throw new UsageError("Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL");
   }
@@ -136,35 +145,63 @@ async function isProtected(
   return status === 401;
 }
 
-async function diagnoseStores(args: Args): Promise<number> {
+interface Part {
+  /** What the part of a file is called in errors. */
+  readonly label: string;
+  readonly list: (server: Server) => readonly {
+    readonly names: readonly string[];
+    readonly examine: (signal: AbortSignal) => Promise<readonly Finding[]>;
+  }[];
+  /** The state of a file without the part, and the remedy. */
+  readonly missing: string;
+}
+
+/** The parts of a server file that doctor examines, by their options. */
+const PARTS: Readonly<Record<string, Part>> = {
+  store: {
+    label: "store",
+    list: (server) =>
+      listStores(server).map((used) => ({
+        names: used.names,
+        examine: async (signal) => await (await import("./doctor/store_checks.ts")).examineStore(used, signal),
+      })),
+    missing: "its server has no store; pass a store, as in createServer({ store, secret })",
+  },
+  "sign-in": {
+    label: "sign-in",
+    list: (server) =>
+      listSignIns(server).map((used) => ({
+        names: [used.name],
+        examine: async (signal) => await (await import("./doctor/sign_in_checks.ts")).examineSignIn(used, { signal }),
+      })),
+    missing: "its server has no oauthProxy(); to examine another sign-in, serve the file, and name the server's URL",
+  },
+};
+
+async function diagnoseFile(args: Args, name: string): Promise<number> {
   const { operands: [target], flags } = args;
-  rejectRest(args, "doctor --store");
-  if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
+  const { label, list, missing } = PARTS[name];
+  rejectRest(args, `doctor --${name}`);
+  if (!target) throw new UsageError(`Cannot examine a ${label}: no file is named; write doctor server.ts --${name}`);
   rejectSecond(args.operands, { verb: "examine", limit: "doctor examines one file" });
   if (/^https?:/i.test(target)) {
-    throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
+    throw new UsageError(
+      `Cannot examine the ${label} of ${target}: it is a URL; name the file that exports the server`,
+    );
   }
   const other = ["header", "origin", "heartbeat", "timeout"].find((name) => name in flags);
   if (other) {
-    throw new UsageError(`Cannot use --${other} with --store: no request is sent over HTTP; remove --${other}`);
+    throw new UsageError(`Cannot use --${other} with --${name}: no request is sent over HTTP; remove --${other}`);
   }
   const { server } = await load(target);
   try {
-    const stores = listStores(server);
-    if (!stores.length) {
-      throw new CliError(
-        `Cannot examine the store of ${target}: its server has no store; pass a store, as in createServer({ store, ` +
-          "secret })",
-      );
-    }
-    const { examineStore } = await import("./doctor/store_checks.ts");
+    const found = list(server);
+    if (!found.length) throw new CliError(`Cannot examine the ${label} of ${target}: ${missing}`);
     const { stop, signal } = stopOnSignal();
     const findings: Finding[] = [];
-    for (const used of stores) {
-      const suffix = stores.length > 1 ? ` (${used.names.join(", ")})` : "";
-      for (const found of await examineStore(used, signal)) {
-        findings.push({ ...found, check: found.check + suffix });
-      }
+    for (const { names, examine } of found) {
+      const suffix = found.length > 1 ? ` (${names.join(", ")})` : "";
+      for (const each of await examine(signal)) findings.push({ ...each, check: each.check + suffix });
     }
     console.log("json" in flags ? toJson({ file: target }, findings) : toReport(findings));
     return toExitCode(findings, stop);
@@ -193,7 +230,7 @@ function refuseUrl(url: string | undefined): UsageError {
   if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
   if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
     return new UsageError(
-      `${action}: it is a file; use the check command, add --store to examine the store, or serve the file with ` +
+      `${action}: it is a file; use the check command, add --store or --sign-in to examine a part, or serve the file with ` +
         "--http and name the URL",
     );
   }

@@ -72,6 +72,8 @@ function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> 
         ...parts.issuer,
       });
     }
+    if (pathname === "/a") return new Response("no request", { status: 400 });
+    if (pathname === "/t") return Response.json({ error: "invalid_request" }, { status: 400 });
     if (pathname !== "/mcp") return new Response(null, { status: 404 });
     return server.fetch(request);
   }
@@ -258,6 +260,15 @@ const rows: readonly (readonly [
     `problem: authorization server: ${sentence("token_endpoint")}`,
     `problem: authorization server: ${sentence("PKCE")}`,
   ]],
+  ["is behind a proxy that forwards only the path of the MCP server", {
+    before: ({ url }) => /\/[at]$/.test(url) ? new Response("<h1>Not found</h1>", { status: 404 }) : undefined,
+  }, [
+    `problem: authorization server: ${sentence("authorization_endpoint", 404)}`,
+    `problem: authorization server: ${sentence("token_endpoint", 404, "JSON")}`,
+  ]],
+  ["is behind a proxy that sends another host", {
+    before: ({ url }) => url.endsWith("/a") ? new Response("host", { status: 403 }) : undefined,
+  }, [`problem: authorization server: ${sentence("authorization_endpoint", 403)}`]],
   ["has an authorization server without TLS and registration", {
     issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined },
   }, [

@@ -215,6 +215,33 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
     );
   }
   if (!missing.length) check.ok(`the authorization server has metadata at ${url}`);
+  if (new URL(issuer).origin === new URL(endpoint.url).origin) await checkEndpoints(endpoint, value, check);
+}
+
+/**
+ * Checks that the endpoints of an authorization server on the host of the MCP server can be reached, because a proxy may
+ * forward only the path of the MCP server. The requests have no parameters, so they begin nothing.
+ */
+async function checkEndpoints(endpoint: Endpoint, metadata: Params, check: Check): Promise<void> {
+  const headers = { "content-type": "application/x-www-form-urlencoded", accept: "application/json" };
+  const requests = {
+    authorization_endpoint: { method: "GET", headers: { accept: "text/html" } },
+    token_endpoint: { method: "POST", headers, body: "" },
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    const url = metadata[name];
+    if (typeof url !== "string" || URL.parse(url)?.origin !== new URL(endpoint.url).origin) continue;
+    const { status, headers } = await exchange({ ...endpoint, url }, request);
+    const isJson = /^application\/json\b/i.test(headers.get("content-type") ?? "");
+    const isOdd = name === "token_endpoint" && !isJson;
+    if (![403, 404].includes(status) && status < 500 && !isOdd) continue;
+    check.problem(
+      `the ${name} ${url} responds with ${status}${isOdd ? " and without JSON" : ""}`,
+      status === 403
+        ? "send the Host header that the server expects, or allow the host (in @x/mcp: hosts)"
+        : "forward all paths of the host to the server, not only the path of its MCP endpoint",
+    );
+  }
 }
 
 async function findFirst(endpoint: Endpoint, urls: readonly string[]): Promise<Metadata | undefined> {

@@ -85,3 +85,16 @@ function clean(text: string): string {
   const printable = toPrintableLine(text.slice(0, 2 * MAX_CHARACTERS).replace(/[\t\r\n]+/g, " "));
   return printable.length > MAX_CHARACTERS ? `${printable.slice(0, MAX_CHARACTERS)}…` : printable;
 }
+
+/** Returns the messages of an error and of its causes. */
+export function toReason(error: unknown): string {
+  const reasons: string[] = [];
+  for (let each = error; each instanceof Error && reasons.length < 4; each = each.cause) {
+    const { message, name } = each;
+    const [first] = each instanceof AggregateError ? each.errors : [];
+    const reason = message || (first instanceof Error ? first.message : name);
+    // Some errors end with the message of their cause.
+    if (!reasons.at(-1)?.endsWith(reason)) reasons.push(reason);
+  }
+  return reasons.join(": ") || String(error);
+}

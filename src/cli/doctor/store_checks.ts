@@ -5,7 +5,7 @@
 import type { UsedStore } from "../../host.ts";
 import type { Store } from "../../stores/stores.ts";
 import { deadline, delay } from "../../core/kit/deadline.ts";
-import { type Check, createReport, type Finding } from "./report.ts";
+import { type Check, createReport, type Finding, toReason } from "./report.ts";
 
 /** Milliseconds after which the keys of an examination expire, in case the examination cannot remove them. */
 const TTL_MS = 60_000;
@@ -308,15 +308,4 @@ async function removeKeys({ stores: [store] }: Bench, prefix: string): Promise<v
 
 function toMs(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
-}
-
-/** Returns the messages of an error and of its causes. */
-function toReason(error: unknown): string {
-  const reasons: string[] = [];
-  for (let each = error; each instanceof Error && reasons.length < 4; each = each.cause) {
-    const { message, name } = each;
-    const [first] = each instanceof AggregateError ? each.errors : [];
-    reasons.push(message || (first instanceof Error ? first.message : name));
-  }
-  return reasons.join(": ") || String(error);
 }

@@ -85,10 +85,36 @@ export interface Authentication<P extends Principal = Principal> {
    * @ignore
    */
   readonly [UNREADY]?: Error;
+  /** @ignore */
+  readonly [SIGN_IN]?: SignInFacts;
 }
 
 /** Key of the readiness error. Global, because another copy of the library may have created the authentication. */
 export const UNREADY: unique symbol = Symbol.for("mcp.unready");
+
+/** Key of the facts about a sign-in. Global, because another copy of the library may have created the authentication. */
+export const SIGN_IN: unique symbol = Symbol.for("mcp.sign-in");
+
+/** Facts about the sign-in of an authentication that is its own authorization server, for tools that examine it. */
+export interface SignInFacts {
+  /** Name of the provider at which users sign in. */
+  readonly provider: string;
+  /** Public URL of the MCP endpoint. */
+  readonly resource: string;
+  /** Redirect URI of this server at the provider. */
+  readonly callback: string;
+  /** Whether every user of the provider can sign in. */
+  readonly isOpen: boolean;
+  /** Number of redirect URIs of hosted clients that are accepted. */
+  readonly redirects: number;
+  /** Rejects if the endpoints of the provider cannot be read. Resolves to their hosts. */
+  readonly findHosts: (signal: AbortSignal) => Promise<readonly string[]>;
+  /**
+   * Sends a token request with a code that the provider has not issued. Resolves to the error code of the provider, or
+   * `undefined` if the response contains none. Rejects if the provider does not respond.
+   */
+  readonly requestToken: (signal: AbortSignal) => Promise<string | undefined>;
+}
 
 /**
  * Authenticates the caller of a request. Returns the caller's principal, or a refusal created by `refuseRequest()`. If

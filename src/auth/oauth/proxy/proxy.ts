@@ -31,6 +31,8 @@ import {
   type AuthRequestInfo,
   type AuthRoute,
   refuseRequest,
+  SIGN_IN,
+  type SignInFacts,
 } from "../../../server/engine/auth.ts";
 import type { Core } from "../../../server/engine/core.ts";
 import type { ServerHandle } from "../../../server/engine/server_handle.ts";
@@ -44,12 +46,12 @@ import { fixedRoutes, toMetadataUrl } from "../metadata.ts";
 import { Clients, type ListedClient, OAuthError } from "./clients.ts";
 import type { ConsentTexts } from "./consent_page.ts";
 import { Flow, readBody } from "./flow.ts";
-import { Grants } from "./grants.ts";
+import { Grants, toRandom } from "./grants.ts";
 import { MetadataDocuments } from "./metadata_documents.ts";
 import type { Provider, ProviderTokens, ProviderUser } from "./provider.ts";
-import { RedirectRules } from "./redirect_uris.ts";
+import { knownRedirects, RedirectRules } from "./redirect_uris.ts";
 import { checkMethod, toError, toJson, TokenEndpoint } from "./token_endpoint.ts";
-import { fetchWith, ProviderEndError, Upstream } from "./upstream.ts";
+import { fetchWith, ProviderEndError, ProviderError, requestTokens, Upstream } from "./upstream.ts";
 
 export type { ConsentTexts, ListedClient, Provider, ProviderTokens, ProviderUser };
 export type { ProviderCall, ProviderEndpoints, RevokeCall, UserCall } from "./provider.ts";
@@ -67,7 +69,7 @@ export {
   type OidcOptions,
   type ProviderClient,
 } from "./providers.ts";
-export { knownRedirects } from "./redirect_uris.ts";
+export { knownRedirects };
 
 /** Facts for the `who` function of {@linkcode oauthProxy}. */
 export interface WhoOptions {
@@ -223,6 +225,7 @@ export function oauthProxy(options: OAuthProxyOptions): OAuthProxy {
     scheme: authScheme({ name: "oauthProxy()", schemes: ["bearer"], prefix: proxy.prefix }),
     readPrincipal: readOwn(proxy.prefix),
     rechecks: () => true,
+    [SIGN_IN]: proxy.facts,
     checkPath(path) {
       if (path.includes("/:")) throw refuse(`the server's path ${path} has parameters; use oauth() with an own server`);
       if (path !== proxy.resource.pathname) {
@@ -264,6 +267,7 @@ interface Running {
 
 class SignIn {
   readonly resource: URL;
+  readonly facts: SignInFacts;
   readonly prefix: string;
   readonly challenge: Authentication["challenge"];
   readonly routes: readonly AuthRoute[];
@@ -272,6 +276,7 @@ class SignIn {
   readonly #send: (request: Request) => Promise<Response>;
   #registrations = 0;
   /** The servers that use this authentication, such as a server and its new version during a reload. */
+  // Bound: the servers that the author starts.
   readonly #running = new Map<ServerHandle | undefined, Running>();
 
   constructor(options: OAuthProxyOptions) {
@@ -295,6 +300,27 @@ class SignIn {
       params: { resource_metadata: toMetadataUrl(url), ...scope && { scope } },
     };
     this.routes = this.#toRoutes();
+    this.facts = {
+      provider: provider.name,
+      resource: url.href,
+      callback: `${url.origin}/callback`,
+      isOpen: options.who === anyone,
+      redirects: (redirects ?? knownRedirects).length,
+      findHosts: async (signal) => {
+        const { authorize, token } = await provider.endpoints({ fetch: send, signal });
+        return [...new Set([authorize, token].map((each) => new URL(each).host))];
+      },
+      requestToken: async (signal) => {
+        const params = { grant_type: "authorization_code", code: "unknown", redirect_uri: this.facts.callback };
+        const call = { fetch: send, signal, now: 0 };
+        try {
+          await requestTokens(provider, { ...params, code_verifier: toRandom(32) }, call);
+        } catch (error) {
+          if (!(error instanceof ProviderError)) throw error;
+          return error.code;
+        }
+      },
+    };
   }
 
   start(server: ServerHandle): () => unknown {

@@ -9,8 +9,20 @@ import { sendJson } from "../http.ts";
 import type { Grant, Grants } from "./grants.ts";
 import type { Provider, ProviderCall, ProviderTokens } from "./provider.ts";
 
+/** The error for a refusal of the provider's token endpoint. */
+export class ProviderError extends Error {
+  /** Error code, such as `invalid_client`. `undefined` if the response contains none. */
+  readonly code?: string;
+
+  constructor(state: string, error?: unknown) {
+    const code = typeof error === "string" && /^[a-z_]{1,40}$/.test(error) ? error : undefined;
+    super(code === undefined ? state : `${state} (${code})`);
+    this.code = code;
+  }
+}
+
 /** The provider has ended the grant of a user, so that the user must sign in again. */
-export class ProviderEndError extends Error {}
+export class ProviderEndError extends ProviderError {}
 
 const LEASE_MS = 15_000;
 /** Remaining time of a lease above which it counts as abandoned: the clock of its instance was wrong. */
@@ -49,13 +61,12 @@ export async function requestTokens(
     signal,
   });
   const { status, json } = response;
-  if (provider.isEnd(response)) throw new ProviderEndError(`${provider.name} has ended the sign-in of the user`);
   const { access_token: accessToken, token_type: type, refresh_token: refresh, id_token: idToken } = json;
   const { expires_in: expiresIn, error } = json;
+  if (provider.isEnd(response)) throw new ProviderEndError(`${provider.name} has ended the sign-in of the user`, error);
   // Other characters are not allowed in a header, and the error of `Headers` would contain the token.
   if (status !== 200 || typeof accessToken !== "string" || !/^[!-~]+$/.test(accessToken)) {
-    const code = typeof error === "string" && /^[a-z_]{1,40}$/.test(error) ? ` (${error})` : "";
-    throw new Error(`Cannot get a token from ${provider.name}: the response has status ${status}${code}`);
+    throw new ProviderError(`Cannot get a token from ${provider.name}: the response has status ${status}`, error);
   }
   if (typeof type !== "string" || type.toLowerCase() !== "bearer") {
     throw new Error(

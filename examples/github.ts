@@ -14,7 +14,7 @@ import { z } from "zod";
 export interface Options {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  /** The accounts that may sign in. */
+  /** The accounts that may sign in, in lower case. */
   readonly users: readonly string[];
   /** Replaced in tests. */
   readonly fetch?: (request: Request) => Promise<Response>;

@@ -15,7 +15,7 @@ import { github, oauthProxy } from ${JSON.stringify(proxy)};
 export interface Options {
   clientId?: string;
   clientSecret?: string;
-  /** The GitHub accounts that may use the server. */
+  /** The GitHub accounts that may use the server, in lower case. */
   users: string[];
   /** Public URL of the server. */
   resource?: string;
@@ -28,7 +28,7 @@ export function create({ clientId, clientSecret, users, resource = "http://127.0
     resource,
     provider: github({ clientId, clientSecret, scopes: ["repo"] }),
     // Everybody can have an account at GitHub, so decide who may use the server.
-    who: ({ facts }) => users.includes(String(facts.login)),
+    who: ({ facts }) => users.includes(String(facts.login).toLowerCase()),
     fetch,
   });
   const list = tool({
@@ -49,11 +49,12 @@ export function create({ clientId, clientSecret, users, resource = "http://127.0
 }
 
 const { GITHUB_CLIENT_ID, GITHUB_CLIENT_SECRET, GITHUB_USERS = "", MCP_RESOURCE, MCP_SECRET } = process.env;
+const users = GITHUB_USERS.split(",").map((name) => name.trim().toLowerCase());
 
 export default create({
   clientId: GITHUB_CLIENT_ID,
   clientSecret: GITHUB_CLIENT_SECRET,
-  users: GITHUB_USERS.split(","),
+  users,
   resource: MCP_RESOURCE,
   secret: MCP_SECRET,
 });

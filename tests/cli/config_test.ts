@@ -97,6 +97,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
   own.push(
     "as_tools.ts",
     "browser",
+    "authorization_server.ts",
     "clock",
     "cluster",
     "connect_account.ts",

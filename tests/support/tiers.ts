@@ -36,6 +36,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/architecture/flaky_test.ts": "runs tests again and again, as the slow tier does",
   "tests/architecture/shape_test.ts": "type-checks a copy of the whole project",
   "tests/architecture/wall_test.ts": "type-checks two copies of the project",
+  "tests/examples/authorization_server_test.ts": "starts a program on each runtime",
   "tests/examples/browser_test.ts": "opens a browser, and starts an authorization server and servers",
   "tests/examples/nginx_test.ts": "starts nginx in front of two processes",
   "tests/examples/recipes_test.ts": "starts processes that run the tests of the recipes",

@@ -54,27 +54,12 @@ export class Issuer {
   }
 
   async #loadMetadata(): Promise<IssuerMetadata> {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    let state = "";
-    for (const url of listMetadataUrls(this.#url)) {
-      const { status, json } = await sendJson(this.#send, url, { signal });
-      if (status !== 200) state ||= `${url} responded with status ${status}`;
-      // Check the issuer in the metadata, because the metadata of another issuer must not provide keys for this issuer.
-      else if (json.issuer !== this.name) state = `${url} names another issuer, ${JSON.stringify(json.issuer)}`;
-      else {
-        return {
-          jwksUri: this.#readEndpoint(json.jwks_uri),
-          tokenEndpoint: this.#readEndpoint(json.token_endpoint),
-          introspectionEndpoint: this.#readEndpoint(json.introspection_endpoint),
-        };
-      }
-    }
-    throw new Error(state);
-  }
-
-  #readEndpoint(text: unknown): string | undefined {
-    const url = readSecureUrl(text);
-    return url && (url.protocol === "https:" || isLoopback(this.#url.hostname)) ? url.href : undefined;
+    const json = await loadIssuerMetadata(this.#url, (issuer) => issuer === this.name, this.#send);
+    return {
+      jwksUri: readEndpoint(this.#url, json.jwks_uri),
+      tokenEndpoint: readEndpoint(this.#url, json.token_endpoint),
+      introspectionEndpoint: readEndpoint(this.#url, json.introspection_endpoint),
+    };
   }
 
   async #loadKeys(now: number): Promise<IssuerKeys> {
@@ -92,6 +77,32 @@ export class Issuer {
   }
 }
 
-function isKeySet(json: object): json is JSONWebKeySet {
+/**
+ * Loads the metadata of an authorization server from its well-known URLs. `accepts` checks the issuer in the metadata,
+ * because the metadata of another issuer must not provide keys for this issuer.
+ */
+export async function loadIssuerMetadata(
+  url: URL,
+  accepts: (issuer: unknown) => boolean,
+  send: Send,
+): Promise<Readonly<Record<string, unknown>>> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  let state = "";
+  for (const place of listMetadataUrls(url)) {
+    const { status, json } = await sendJson(send, place, { signal });
+    if (status !== 200) state ||= `${place} responded with status ${status}`;
+    else if (!accepts(json.issuer)) state = `${place} names another issuer, ${JSON.stringify(json.issuer)}`;
+    else return json;
+  }
+  throw new Error(state);
+}
+
+/** Returns `undefined` unless the URL of an endpoint uses https, or http if the issuer is on loopback. */
+export function readEndpoint(issuer: URL, text: unknown): string | undefined {
+  const url = readSecureUrl(text);
+  return url && (url.protocol === "https:" || isLoopback(issuer.hostname)) ? url.href : undefined;
+}
+
+export function isKeySet(json: object): json is JSONWebKeySet {
   return "keys" in json && Array.isArray(json.keys);
 }

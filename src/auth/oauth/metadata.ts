@@ -51,7 +51,8 @@ const PREFLIGHT = {
   "access-control-max-age": "86400",
 };
 
-function respond(method: string, json: string): Response {
+/** Responds to a request for public metadata. */
+export function respond(method: string, json: string): Response {
   if (method === "GET" || method === "HEAD") {
     return new Response(method === "GET" ? json : null, { headers: { ...OPEN, "content-type": "application/json" } });
   }

@@ -1,13 +1,11 @@
 /**
  * The providers at which users sign in: GitHub, Google, Microsoft Entra, and any other provider of OAuth or OpenID Connect.
  */
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
+import { createLocalJWKSet, errors, type JWTPayload, jwtVerify } from "jose";
 import { toBasicCredentials } from "../../../core/kit/basic_credentials.ts";
 import type { TextResponse } from "../../../core/kit/body_pieces.ts";
 import { deadline } from "../../../core/kit/deadline.ts";
-import { listMetadataUrls } from "../../../core/kit/issuer_metadata.ts";
 import { parseJson } from "../../../core/kit/json.ts";
-import { isLoopback } from "../../../core/kit/loopback_host.ts";
 import { hideCredentials } from "../../../core/kit/url_text.ts";
 import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
 import { quote } from "../../../core/protocol/errors.ts";
@@ -16,6 +14,7 @@ import { isScope } from "../../../server/call/scopes.ts";
 import { isUnset } from "../../principal.ts";
 import { InvalidToken } from "../claims.ts";
 import { readSecureUrl, type Send, sendText, TIMEOUT_MS } from "../http.ts";
+import { isKeySet, loadIssuerMetadata, readEndpoint } from "../issuer.ts";
 import { ALGORITHMS } from "../jwt.ts";
 import { Loaded } from "../loaded.ts";
 import type { Provider, ProviderCall, ProviderEndpoints, ProviderTokens, ProviderUser, UserCall } from "./provider.ts";
@@ -264,11 +263,9 @@ function checkTenant(tenant: unknown, tenants: readonly string[] | undefined): a
 
 /** Returns the id of the tenant that a domain belongs to. */
 async function loadTenant(domain: string, send: Send): Promise<string> {
-  const url = `${ENTRA_HOST}/${domain}/v2.0/.well-known/openid-configuration`;
-  const response = await sendText(send, url, JSON_ONLY);
-  const id = ENTRA_ISSUER.exec(String(readObject("Microsoft", response).issuer))?.[1];
-  if (id === undefined) throw toFailure("Microsoft", "no issuer with the id of the tenant");
-  return id;
+  const accepts = (issuer: unknown) => ENTRA_ISSUER.test(String(issuer));
+  const { issuer } = await loadIssuerMetadata(new URL(`${ENTRA_HOST}/${domain}/v2.0`), accepts, send);
+  return String(issuer).replace(ENTRA_ISSUER, "$1");
 }
 
 /** Options of {@linkcode oidc}. */
@@ -362,39 +359,25 @@ export function oidc(issuer: string, options: OidcOptions): Provider {
 }
 
 async function loadMetadata(issuer: string, url: URL, send: Send): Promise<OidcMetadata> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const readEndpoint = (text: unknown) => {
-    const found = readSecureUrl(text);
-    return found && (found.protocol === "https:" || isLoopback(url.hostname)) ? found.href : undefined;
-  };
-  let state = "";
-  for (const place of listMetadataUrls(url)) {
-    const response = await sendText(send, place, { ...JSON_ONLY, signal });
-    const json = parseJson(response.text);
-    if (response.status !== 200 || !isObject(json)) state ||= `${place} responded with status ${response.status}`;
-    // The metadata of another issuer must not provide keys for this issuer.
-    else if (json.issuer !== issuer) state = `${place} names another issuer`;
-    else {
-      const [authorize, token] = [json.authorization_endpoint, json.token_endpoint].map(readEndpoint);
-      if (authorize === undefined || token === undefined) {
-        throw new Error(`${place} contains no authorization_endpoint and token_endpoint over https`);
-      }
-      const methods = json.code_challenge_methods_supported;
-      // Without the list, the client authenticates with the header (OpenID Connect Discovery 1.0, section 3).
-      const { token_endpoint_auth_methods_supported: ways = ["client_secret_basic"] } = json;
-      return {
-        issuer: json.authorization_response_iss_parameter_supported === true ? issuer : undefined,
-        authorize,
-        token,
-        secretIn: Array.isArray(ways) && ways.includes("client_secret_basic") ? "header" : "body",
-        pkce: !Array.isArray(methods) || methods.includes("S256"),
-        jwks: readEndpoint(json.jwks_uri),
-        userinfo: readEndpoint(json.userinfo_endpoint),
-        revoke: readEndpoint(json.revocation_endpoint),
-      };
-    }
+  const json = await loadIssuerMetadata(url, (named) => named === issuer, send);
+  const read = (name: string) => readEndpoint(url, json[name]);
+  const [authorize, token] = [read("authorization_endpoint"), read("token_endpoint")];
+  if (authorize === undefined || token === undefined) {
+    throw new Error("the metadata contains no authorization_endpoint and token_endpoint over https");
   }
-  throw new Error(state);
+  const { code_challenge_methods_supported: methods } = json;
+  // Without the list, the client authenticates with the header (OpenID Connect Discovery 1.0, section 3).
+  const { token_endpoint_auth_methods_supported: ways = ["client_secret_basic"] } = json;
+  return {
+    issuer: json.authorization_response_iss_parameter_supported === true ? issuer : undefined,
+    authorize,
+    token,
+    secretIn: Array.isArray(ways) && ways.includes("client_secret_basic") ? "header" : "body",
+    pkce: !Array.isArray(methods) || methods.includes("S256"),
+    jwks: read("jwks_uri"),
+    userinfo: read("userinfo_endpoint"),
+    revoke: read("revocation_endpoint"),
+  };
 }
 
 /** Facts with which {@linkcode OAuth2Options.user} finds a user. */
@@ -665,10 +648,6 @@ function keySource(
     if (!isKeySet(keys)) throw toFailure(name, "an invalid key set");
     return createLocalJWKSet(keys);
   });
-}
-
-function isKeySet(json: object): json is JSONWebKeySet {
-  return "keys" in json && Array.isArray(json.keys);
 }
 
 interface IdTokenRules {

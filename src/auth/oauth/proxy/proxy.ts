@@ -42,7 +42,7 @@ import { checkPrefix, isUnset, readOwn, toPrincipal, toUnready } from "../../pri
 import { authScheme } from "../../scheme_list.ts";
 import { TokenCache } from "../../token_cache.ts";
 import { readSecureUrl } from "../http.ts";
-import { fixedRoutes, toMetadataUrl } from "../metadata.ts";
+import { fixedRoutes, respond, toMetadataUrl } from "../metadata.ts";
 import { Clients, type ListedClient, OAuthError } from "./clients.ts";
 import type { ConsentTexts } from "./consent_page.ts";
 import { Flow, readBody } from "./flow.ts";
@@ -487,13 +487,7 @@ class SignIn {
       ...fixedRoutes(this.resource, { json, atRoot: true }),
       {
         path: "/.well-known/oauth-authorization-server",
-        fetch: ({ method }) => {
-          const isRead = method === "GET" || method === "HEAD";
-          const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "*" };
-          if (!isRead) return new Response(null, { status: method === "OPTIONS" ? 204 : 405, headers });
-          const type = { ...headers, "content-type": "application/json" };
-          return new Response(method === "GET" ? metadata : null, { headers: type });
-        },
+        fetch: ({ method }) => respond(method, metadata),
       },
       {
         path: "/authorize",

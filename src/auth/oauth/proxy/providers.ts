@@ -363,7 +363,7 @@ async function loadMetadata(issuer: string, url: URL, send: Send): Promise<OidcM
   const read = (name: string) => readEndpoint(url, json[name]);
   const [authorize, token] = [read("authorization_endpoint"), read("token_endpoint")];
   if (authorize === undefined || token === undefined) {
-    throw new Error("the metadata contains no authorization_endpoint and token_endpoint over https");
+    throw new Error(`the metadata of ${issuer} contains no authorization_endpoint and token_endpoint over https`);
   }
   const { code_challenge_methods_supported: methods } = json;
   // Without the list, the client authenticates with the header (OpenID Connect Discovery 1.0, section 3).

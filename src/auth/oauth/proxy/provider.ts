@@ -25,8 +25,11 @@ export interface Provider {
   findUser(tokens: ProviderTokens, options: UserCall): Promise<ProviderUser | undefined>;
   /** Whether a response of the token endpoint ends the grant, so that the user must sign in again. */
   isEnd(response: { readonly status: number; readonly json: Readonly<Record<string, unknown>> }): boolean;
-  /** Revokes the tokens of a sign-in where the provider can do it. */
-  revoke?(tokens: ProviderTokens, options: RevokeCall): Promise<void>;
+  /**
+   * Revokes the tokens of a sign-in where the provider can do it. `hasOthers` is whether the user has other sign-ins at
+   * this server, whose tokens must remain valid. A provider that might end them too must then do nothing.
+   */
+  revoke?(tokens: ProviderTokens, options: ProviderCall & { readonly hasOthers: boolean }): Promise<void>;
 }
 
 /** Facts about a request to a provider. */
@@ -41,15 +44,6 @@ export interface ProviderCall {
 export interface UserCall extends ProviderCall {
   /** The `nonce` of the authorization request, for an ID token. `undefined` at a refresh. */
   readonly nonce?: string;
-}
-
-/** Facts about a request that revokes tokens. */
-export interface RevokeCall extends ProviderCall {
-  /**
-   * Whether the user has other sign-ins at this server, whose tokens must remain valid. A provider that might end them too
-   * must then do nothing.
-   */
-  readonly hasOthers: boolean;
 }
 
 /** The endpoints of a provider. */

@@ -54,7 +54,7 @@ import { checkMethod, toError, toJson, TokenEndpoint } from "./token_endpoint.ts
 import { fetchWith, ProviderEndError, ProviderError, requestTokens, Upstream } from "./upstream.ts";
 
 export type { ConsentTexts, ListedClient, Provider, ProviderTokens, ProviderUser };
-export type { ProviderCall, ProviderEndpoints, RevokeCall, UserCall } from "./provider.ts";
+export type { ProviderCall, ProviderEndpoints, UserCall } from "./provider.ts";
 export {
   entra,
   type EntraOptions,

@@ -32,6 +32,7 @@ import { toName } from "../server/visibility/registry.ts";
 import type { Definition } from "../server/handlers/resource_methods.ts";
 import { getAsContent, readAsContent, refuseUri } from "./inner_content.ts";
 import { createResourceTools } from "./resource_tools.ts";
+import { toTitle } from "./title.ts";
 
 /** Options of {@linkcode asTools}. */
 export interface AsToolsOptions<Name extends string = string> {
@@ -49,6 +50,7 @@ const OPTIONS: KnownOptions<keyof AsToolsOptions> = {
   elsewhere: {
     title: TRANSFORM,
     description: TRANSFORM,
+    annotations: TRANSFORM,
     input: TRANSFORM,
     allow: OF_HANDLER,
     scopes: OF_HANDLER,
@@ -126,13 +128,13 @@ function toTool(handler: Handler, options: AsToolsOptions, action: string): Tool
   const name = readName(handler, options, action);
   const isPrompt = isOf(handler, "prompts");
   const own = readOptions(handler);
-  const { title = handler.name === name ? undefined : handler.name, description, icons, requires } = own;
+  const { title = toTitle(handler.name), description, icons, requires } = own;
   const parts = isPrompt ? ofPrompt(handler) : ofResource(handler, own, action);
   return tool({
     name,
     title,
     icons,
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     tags: handler.tags,
     allow: toAllow(handler),
     scopes,

@@ -29,7 +29,7 @@ interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
 /** More entries would only fill the context of the model, which can list a subfolder instead. */
 const MAX_ENTRIES = 1000;
 
-const annotations = { readOnlyHint: true, openWorldHint: false };
+const annotations = { readOnlyHint: true, destructiveHint: false, openWorldHint: false };
 
 export function folderTools(
   folder: Folder,
@@ -43,6 +43,7 @@ export function folderTools(
 function listTool({ folder, make }: ToolParts): Tool {
   return make({
     name: "list",
+    title: "List files",
     description: "Lists the files and folders in a folder. Names of folders end with a slash.",
     annotations,
     input: {
@@ -64,6 +65,7 @@ function searchTool({ folder, make }: ToolParts): Tool {
   const queue = new SearchQueue();
   return make({
     name: "search",
+    title: "Search files",
     description: "Searches all text files for a phrase, ignoring case, and lists the matching lines.",
     annotations,
     input: {
@@ -89,6 +91,7 @@ function searchTool({ folder, make }: ToolParts): Tool {
 function readTool({ folder, make, toUri }: ToolParts): Tool {
   return make({
     name: "read",
+    title: "Read a file",
     description:
       "Reads a file. Returns all lines or a range of lines of a text file. Returns an image or any other file unchanged.",
     annotations,

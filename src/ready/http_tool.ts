@@ -27,6 +27,8 @@ import {
   REQUEST_RULES,
   type UrlTemplate,
 } from "./http_template.ts";
+import { toHttpHints } from "./http_hints.ts";
+import { toTitle } from "./title.ts";
 import { type Arguments, readToolInput } from "./tool_input.ts";
 import { decodeText, readMediaType } from "./media_type.ts";
 import type { ToProblem } from "./problem.ts";
@@ -103,6 +105,9 @@ const OPTIONS: KnownOptions<keyof HttpToolOptions> = {
  * Creates a tool that sends an HTTP request. The arguments cannot change the host or the structure of the path. Neither
  * the request nor its redirects can reach this machine or its network, unless `allowPrivate` lists the host.
  *
+ * Without `title`, the title is the name as words. Hints that `annotations` leaves out come from the method: a tool with
+ * `GET` or `HEAD` is read-only, and any other tool may delete or overwrite data.
+ *
  * ```ts
  * import { createServer } from "@x/mcp";
  * import { httpTool } from "@x/mcp/handlers";
@@ -171,7 +176,8 @@ export function makeHttpTool(
   }
 
   // Without a schema, the tool takes no arguments.
-  return tool({ ...options, input: input.schema, run });
+  const { title = toTitle(String(options.name)), annotations } = options;
+  return tool({ ...options, title, annotations: toHttpHints(method, annotations), input: input.schema, run });
 }
 
 async function toResult(response: Response, url: URL): Promise<ToolResult | object> {

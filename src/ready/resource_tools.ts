@@ -32,15 +32,17 @@ const URI = {
 export function createResourceTools() {
   const list = tool({
     name: "list_resources",
+    title: "List resources",
     description: "Lists the resources and URI templates of this server, which read_resource can read",
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
     input: FROM,
     run: ({ from = 1 }: { readonly from?: number }, ctx: Context) => listEntries(from, ctx),
   });
   return tool({
     name: "read_resource",
+    title: "Read a resource",
     description: "Reads a resource of this server",
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     input: URI,
     use: [layer(() => ({ name: "asTools", handlers: [list] }))],
     run: ({ uri }: { readonly uri: string }, ctx: Context) => readAsContent(uri, ctx),

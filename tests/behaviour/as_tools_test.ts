@@ -72,11 +72,12 @@ behaviour("fixed resources, templates, providers and prompts become read-only to
     handlers: [config, note, rows, review, asTools(config), asTools(note), asTools(rows), asTools(review)],
   });
   const listed = await client.listTools();
+  const hints = { readOnlyHint: true, destructiveHint: false, openWorldHint: true };
   assertEquals(listed.map(({ name, title, description, annotations }) => [name, title, description, annotations]), [
-    ["app_config", "app config", "Settings", { readOnlyHint: true }],
-    ["note", undefined, "Reads a resource of note://{title}{?format}.", { readOnlyHint: true }],
-    ["rows", undefined, "Reads a resource of row:.", { readOnlyHint: true }],
-    ["review", undefined, "Reviews code", { readOnlyHint: true }],
+    ["app_config", "app config", "Settings", hints],
+    ["note", "Note", "Reads a resource of note://{title}{?format}.", hints],
+    ["rows", "Rows", "Reads a resource of row:.", hints],
+    ["review", "Review", "Reviews code", hints],
   ]);
   const inputs = listed.map(({ inputSchema: { properties, required } }) => [properties, required]);
   const text = { type: "string" };

@@ -495,3 +495,37 @@ Deno.test("transform refuses changes that cannot work", () => {
     assertEquals(message, sentence(...words));
   }
 });
+
+behaviour(
+  "hints of a transformed tool are replaced one by one, also for a variant and another server's tool",
+  async (connect) => {
+    const annotations = { destructiveHint: false, openWorldHint: false };
+    const hints = { title: "Wipe", readOnlyHint: false, destructiveHint: true };
+    const own = tool({ name: "own", annotations: hints, run: () => "own" });
+    const varied = tool({ name: "varied", forCaller: () => ({ annotations: hints }), run: () => "varied" });
+    const bare = tool.from({ name: "bare", inputSchema: { type: "object" } }, () => "bare");
+    const handlers = [own, varied, bare].map((each) => transform(each, { annotations }));
+    const { client } = await connect({ handlers });
+    assertEquals((await client.listTools()).map((each) => each.annotations), [
+      { ...hints, ...annotations },
+      { ...hints, ...annotations },
+      annotations,
+    ]);
+    assertEquals(textOf(await client.callTool("bare")), "bare");
+  },
+);
+
+Deno.test("hints of a prompt, and hints that are not hints, are refused", () => {
+  const one = tool({ name: "one", run: () => "one" });
+  const ask = prompt({ name: "ask", run: () => "?" });
+  assertThrows(
+    () => transform(ask, { annotations: { readOnlyHint: true } }),
+    TypeError,
+    sentence("ask", "only tools have hints"),
+  );
+  assertThrows(
+    () => transform(one, { annotations: { readonly: true } } as never),
+    TypeError,
+    sentence("one", "readonly", "readOnlyHint"),
+  );
+});

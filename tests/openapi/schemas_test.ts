@@ -262,15 +262,17 @@ Deno.test("hints follow the method, and descriptions are bounded", async () => {
     }]),
   );
   const tools = await listTools(toDocument(operations, { openapi: "3.2.0" }));
+  const reads = { readOnlyHint: true, destructiveHint: false, openWorldHint: true };
+  const changes = { readOnlyHint: false, destructiveHint: true, openWorldHint: true };
   assertEquals(Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations])), {
-    get: { readOnlyHint: true },
-    head: { readOnlyHint: true },
-    options: { readOnlyHint: true },
-    query: { readOnlyHint: true },
-    post: { readOnlyHint: false },
-    put: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
-    patch: { readOnlyHint: false },
-    delete: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+    get: reads,
+    head: reads,
+    options: reads,
+    query: reads,
+    post: changes,
+    put: { ...changes, idempotentHint: true },
+    patch: changes,
+    delete: { ...changes, idempotentHint: true },
   });
   assert(tools.every(({ description = "" }) => description.length <= 1024));
   assert(tools.find(({ name }) => name === "put")?.description?.startsWith("Deprecated."));

@@ -66,11 +66,12 @@ behaviour("a search replaces the list, and finds and calls the tools", async (co
   const handlers = [open, list, close, whoami, toolSearch({ always: ["whoami"] })];
   const { client } = await connect({ handlers });
   const tools = await client.listTools();
-  assertEquals(tools.map(({ name, annotations }) => [name, annotations]), [
-    ["search_tools", { readOnlyHint: true }],
-    ["call_tool", undefined],
-    ["call_read_only_tool", { readOnlyHint: true }],
-    ["whoami", undefined],
+  const reads = { readOnlyHint: true, destructiveHint: false };
+  assertEquals(tools.map(({ name, title, annotations }) => [name, title, annotations]), [
+    ["search_tools", "Search tools", { ...reads, openWorldHint: false }],
+    ["call_tool", "Call a tool", { readOnlyHint: false, destructiveHint: true, openWorldHint: true }],
+    ["call_read_only_tool", "Call a read-only tool", { ...reads, openWorldHint: true }],
+    ["whoami", undefined, undefined],
   ]);
   const found = await search(client, "open an issue");
   assertEquals(found.split("\n").slice(0, 2), [

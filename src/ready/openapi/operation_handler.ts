@@ -8,12 +8,13 @@ import {
   resource,
   type ResourceTemplate,
   tool,
-  type ToolAnnotations,
   type ToolResult,
 } from "../../library.ts";
 import { isToken } from "../../core/kit/http_token.ts";
 import { shorten } from "../../core/kit/shorten.ts";
+import { SAFE, toHttpHints } from "../http_hints.ts";
 import { POSITIVE, sendGuarded } from "../http_request.ts";
+import { toTitle } from "../title.ts";
 import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
 import {
   type NamedParameter,
@@ -62,7 +63,6 @@ export type MadeOperation =
 /** Maximum length of the description of a tool, in characters. Some clients truncate longer descriptions. */
 const MAX_DESCRIPTION = 1024;
 /** Methods that do not change anything. */
-const SAFE = ["GET", "HEAD", "OPTIONS", "QUERY"];
 
 /** @throws {TypeError} if the operation cannot be a resource or template. */
 export function makeOperation(
@@ -235,9 +235,9 @@ function makeTool(
   const toCheck = () => check ??= result && createCheck(result.schema, `tool ${name}`, result.isStrict);
   const definition = {
     name,
-    title: summary && shorten(summary, 200),
+    title: summary ? shorten(summary, 200) : toTitle(name),
     description: describe(operation),
-    annotations: toHints(operation.method),
+    annotations: toHttpHints(operation.method),
     input: args.schema,
     ...result?.isStrict ? { output: result.schema } : {},
   };
@@ -266,14 +266,6 @@ function describe({ method, path, summary, description, isDeprecated }: ApiOpera
   const isRepeated = summary === undefined || text.startsWith(summary.replace(/\.$/, ""));
   const whole = isRepeated ? text : `${summary.replace(/[.:]?$/, ".")} ${text}`;
   return shorten(isDeprecated ? `Deprecated. ${whole}` : whole, MAX_DESCRIPTION - 1);
-}
-
-function toHints(method: string): ToolAnnotations {
-  if (SAFE.includes(method)) return { readOnlyHint: true };
-  if (method === "PUT" || method === "DELETE") {
-    return { readOnlyHint: false, destructiveHint: true, idempotentHint: true };
-  }
-  return { readOnlyHint: false };
 }
 
 interface ResourceOptions {

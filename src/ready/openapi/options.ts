@@ -2,6 +2,7 @@
  * The options of an API.
  */
 import { isPlain, type KnownOptions } from "../../core/known_options.ts";
+import type { ToolAnnotations } from "../../library.ts";
 import type { ArgumentChange } from "../../server/handlers/transform.ts";
 import type { RequestLimits } from "../http_request.ts";
 import { REQUEST_RULES } from "../http_template.ts";
@@ -21,6 +22,8 @@ export interface OperationChange {
   readonly description?: string;
   /** What to use instead, such as `use find`. The description then begins with this text. */
   readonly deprecated?: string;
+  /** Hints about the tool's behavior, which replace the hints from the method one by one. Only for tools. */
+  readonly annotations?: ToolAnnotations;
   /**
    * The changes of arguments, by the name of the argument. A path such as `body.options.tenant` names a member of an
    * argument, which can only get a `value`. Only for tools.

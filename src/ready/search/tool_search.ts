@@ -152,13 +152,13 @@ class ToolSearch {
         "Cannot make a tool search: two of its tools have the same name; choose three different names",
       );
     }
-    const hints = { readOnlyHint: true };
     const make = (made: Handler) => made[INTERNALS].remake?.(change) ?? made;
     const made = make(tool({
       name: names.search ?? "search_tools",
+      title: "Search tools",
       description: "Finds tools by what they do. This server has more tools than this list shows: search before you " +
         `decide that something is impossible. Call the tools that you find with ${call}.`,
-      annotations: hints,
+      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
       input: SEARCH_INPUT,
       // The casts are safe, because the input schemas validate the inputs.
       run: (input, ctx) => this.#search(input as unknown as SearchInput, ctx), // See above.
@@ -166,8 +166,9 @@ class ToolSearch {
     const toCaller = (name: string, description: string, isReadOnly: boolean) =>
       make(tool({
         name,
+        title: isReadOnly ? "Call a read-only tool" : "Call a tool",
         description,
-        annotations: isReadOnly ? hints : undefined,
+        annotations: { readOnlyHint: isReadOnly, destructiveHint: !isReadOnly, openWorldHint: true },
         lenientArguments: true,
         input: CALL_INPUT,
         run: (input, ctx) => this.#call(input as unknown as CallInput, ctx, isReadOnly), // See above.

@@ -1,7 +1,8 @@
 /**
  * The names of options that several kinds of handlers have. Each factory adds its own names.
  */
-import { isPlain, type OptionRule } from "../../core/known_options.ts";
+import { isPlain, type KnownOptions, type OptionRule } from "../../core/known_options.ts";
+import type { ToolAnnotations } from "../../core/protocol/types.ts";
 import { ICONS } from "../engine/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
@@ -28,6 +29,17 @@ export const DESCRIPTION = {
   icons: ICONS,
   _meta: META,
 } as const satisfies Readonly<Record<string, OptionRule>>;
+
+export const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
+  names: {
+    title: "text",
+    readOnlyHint: "hint",
+    destructiveHint: "hint",
+    idempotentHint: "hint",
+    openWorldHint: "hint",
+  },
+  isNullable: true,
+};
 
 /** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */
 export const HANDLER_HINTS = {

@@ -52,7 +52,7 @@ import { fromListed } from "./listed.ts";
 import { type Callable, compileNamed, type NamedKind, runChecked, type Vary } from "./callable.ts";
 import { loadValues } from "./lazy_values.ts";
 import type { ToolVariant } from "./variant.ts";
-import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+import { ANNOTATIONS, DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /**
  * The return value of a tool.
@@ -198,17 +198,6 @@ export interface ToolOptions<
     ctx: Context<ServiceValues<S>>,
   ) => ToolResult | ToolResultOf<O> | Promise<ToolResult | ToolResultOf<O>>;
 }
-
-const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
-  names: {
-    title: "text",
-    readOnlyHint: "hint",
-    destructiveHint: "hint",
-    idempotentHint: "hint",
-    openWorldHint: "hint",
-  },
-  isNullable: true,
-};
 
 export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   names: {

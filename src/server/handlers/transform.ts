@@ -6,7 +6,7 @@ import { quote } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isPromiseLike, isStrayPromise } from "../../core/protocol/promises.ts";
 import { INTERNALS, LISTED } from "../../core/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions, show, withoutNulls } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { Checked, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import type { Issue, JsonSchema } from "../../core/schema/json_schema.ts";
@@ -15,6 +15,7 @@ import { compileSchema, presetInput, toProblem } from "../../core/schema/schema_
 import { eachSubschema, followRef, toTokens } from "../../core/schema/walker.ts";
 import type { Context } from "../call/context.ts";
 import type { Call } from "../call/call.ts";
+import type { ToolAnnotations } from "../../core/protocol/types.ts";
 import { toCall } from "../call/find_call.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { Argument, GroupedOptions, Handler, ListedParts } from "../visibility/feature.ts";
@@ -22,6 +23,7 @@ import { toName } from "../visibility/registry.ts";
 import type { Completer, Completers } from "./completion.ts";
 import { addHidden } from "./hidden_values.ts";
 import { toSkipped } from "./listed.ts";
+import { ANNOTATIONS } from "./option_names.ts";
 import type { Skipped } from "./listed_entry.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource } from "./resource.ts";
@@ -90,6 +92,8 @@ export interface TransformOptions<
   readonly title?: string;
   /** Description for the model. */
   readonly description?: string;
+  /** Hints about a tool's behavior, which replace the tool's hints one by one. Only for tools. */
+  readonly annotations?: ToolAnnotations;
   /**
    * What to use instead, such as `use find`. The description then begins with the sentence `Deprecated: use find.`, and
    * the `call` event of `observer` says `deprecated: true`, so that you see who still calls the handler.
@@ -118,9 +122,17 @@ const ARGUMENT: KnownOptions<keyof ArgumentChange> = {
 
 const COMMON = { name: "text", title: "text", description: "text", deprecated: "text", run: "function" } as const;
 
-const CALLABLE: KnownOptions<keyof TransformOptions<string, unknown, unknown, unknown>> = {
+type Changeable = keyof TransformOptions<string, unknown, unknown, unknown>;
+
+const PROMPT: KnownOptions<Exclude<Changeable, "annotations">> = {
   names: /* @__PURE__ */ Object.assign({ input: { each: ARGUMENT } }, COMMON),
   hints: { arguments: "input", args: "input", read: "run" },
+  elsewhere: { annotations: "only tools have hints" },
+};
+
+const TOOL: KnownOptions<Changeable> = {
+  names: /* @__PURE__ */ Object.assign({ annotations: ANNOTATIONS }, PROMPT.names),
+  hints: /* @__PURE__ */ Object.assign({ hints: "annotations" }, PROMPT.hints),
 };
 
 const RESOURCE: KnownOptions<keyof ResourceChanges<unknown, unknown>> = {
@@ -133,8 +145,8 @@ const RESOURCE: KnownOptions<keyof ResourceChanges<unknown, unknown>> = {
 };
 
 /**
- * Returns a tool, prompt, resource or template that clients see in another way: with another name or description, and
- * with arguments that are renamed, described, optional or hidden. Everything else stays, such as `allow`, scopes, layers,
+ * Returns a tool, prompt, resource or template that clients see in another way: with another name, description or hints,
+ * and with arguments that are renamed, described, optional or hidden. Everything else stays, such as `allow`, scopes, layers,
  * services and the output schema. Serve the returned handler instead of the original, or beside it.
  *
  * ```ts
@@ -209,7 +221,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
   }
   const place = skipped ? `a ${skipped.kind} of another server` : toName(handler);
   const action = `transform ${place}`;
-  checkOptions(action, changes, isResource ? RESOURCE : CALLABLE);
+  checkOptions(action, changes, isResource ? RESOURCE : kind === "tools" ? TOOL : PROMPT);
   if (changes.deprecated === "") throw new TypeError(`Cannot ${action}: deprecated is empty; say what to use instead`);
   const { name } = changes;
   if (name !== undefined && name !== null && !(kind === "tools" ? /^[\w.-]{1,128}$/ : /./).test(name)) {
@@ -233,6 +245,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
 type ArgumentValue = NonNullable<ArgumentChange["value"]> | null;
 
 interface Changes extends Pick<ResourceChanges<never, never>, "name" | "title" | "description" | "deprecated"> {
+  readonly annotations?: ToolAnnotations;
   readonly input?: Readonly<Record<string, ArgumentChange | undefined>>;
   readonly run?: (input: never, ctx: Context<never>, next: (input?: unknown) => Promise<unknown>) => unknown;
 }
@@ -242,6 +255,7 @@ interface Own {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
+  readonly annotations?: ToolAnnotations;
   readonly input?: Schema;
   readonly complete?: Completers<string, never>;
   readonly use?: readonly unknown[];
@@ -263,6 +277,7 @@ function change<O extends GroupedOptions>(options: O, changes: Changes, table: T
   const changed: Partial<Own> = {
     ...describe(own, changes),
     name: changes.name ?? own.name,
+    ...changes.annotations && { annotations: changeHints(own.annotations, changes) },
     ...own.run && { run: wrap(own.run) },
     ...own.read && { read: wrap(own.read) },
     ...own.forCaller && { forCaller: toVariant(own.forCaller, changes, table) },
@@ -270,6 +285,11 @@ function change<O extends GroupedOptions>(options: O, changes: Changes, table: T
     ...table?.apply(own),
   };
   return { ...options, ...changed };
+}
+
+/** `null` counts as absent, as in the protocol. */
+function changeHints(own: ToolAnnotations | undefined, { annotations }: Changes): ToolAnnotations | undefined {
+  return annotations ? { ...own, ...withoutNulls(annotations) } : own;
 }
 
 function describe(
@@ -290,12 +310,13 @@ function toVariant(
   return async (ctx) => {
     const variant = await forCaller(ctx);
     if (!isObject(variant)) return variant;
-    const { title, description, input } = variant as ToolVariant; // The cast is safe, because the tool checks the variant.
+    const { title, description, annotations, input } = variant as ToolVariant; // The cast is safe, because the tool checks the variant.
     const described = describe({ title, description }, changes);
     return {
       ...variant,
       ...(title ?? changes.title) !== undefined && { title: described.title },
       ...(description ?? changes.description) !== undefined && { description: described.description },
+      ...annotations && { annotations: changeHints(annotations, changes) },
       ...input && table && { input: table.changeSchema(input) },
     };
   };

@@ -5,7 +5,9 @@ import { z } from "zod";
 
 const add = tool({
   name: "add",
+  title: "Add two numbers",
   description: "Adds two numbers",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ a: z.number(), b: z.number() }),
   run: ({ a, b }) => a + b,
 });

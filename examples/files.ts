@@ -36,17 +36,19 @@ const use = [guard({ output: [hideKeys] })];
 
 const readText = tool({
   name: "read_file",
+  title: "Read a file",
   description: "Reads a text file below the folder",
   input: z.object({ path: z.string().describe("Path from list_files") }),
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [guard({ input: [insideRoot] })],
   run: async ({ path }) => ({ path: relative(root, path), text: await readFile(path, "utf8") }),
 });
 
 const list = tool({
   name: "list_files",
+  title: "List files",
   description: "Lists all files below the folder",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   async run() {
     const entries = await readdir(root, { recursive: true, withFileTypes: true });
     return {

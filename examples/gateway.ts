@@ -23,7 +23,13 @@ export default createServer({
   name: "gateway",
   version: "1.0.0",
   handlers: [
-    tool({ name: "hello", description: "Says hello", run: () => "Hello from the gateway" }),
+    tool({
+      name: "hello",
+      title: "Hello",
+      description: "Says hello",
+      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
+      run: () => "Hello from the gateway",
+    }),
     proxy(notes, { prefix: "notes_" }),
     proxy(calc, { prefix: "calc_" }),
     ...tracker,

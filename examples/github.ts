@@ -44,7 +44,7 @@ export function create({ clientId, clientSecret, users, fetch }: Options) {
     name: "list_repositories",
     title: "List repositories",
     description: "Lists the repositories of the user",
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     async run(_input, ctx) {
       const found = await ask<readonly { readonly full_name: string }[]>(ctx, "/user/repos?per_page=50");
       return found.map((each) => each.full_name).join("\n") || "There are no repositories.";
@@ -55,7 +55,7 @@ export function create({ clientId, clientSecret, users, fetch }: Options) {
     title: "List issues",
     description: "Lists the open issues of a repository",
     input: z.object({ repository }),
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     async run({ repository }, ctx) {
       const path = `/repos/${repository}/issues`;
       const found = await ask<readonly { readonly number: number; readonly title: string }[]>(ctx, path);
@@ -67,7 +67,7 @@ export function create({ clientId, clientSecret, users, fetch }: Options) {
     title: "Create an issue",
     description: "Creates an issue in a repository",
     input: z.object({ repository, title: z.string(), body: z.string().optional() }),
-    annotations: { readOnlyHint: false, destructiveHint: false },
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
     async run({ repository, ...issue }, ctx) {
       const { number } = await ask<{ readonly number: number }>(ctx, `/repos/${repository}/issues`, issue);
       return `Created #${number}.`;

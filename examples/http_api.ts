@@ -38,7 +38,9 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
 
   const forecast = tool({
     name: "forecast",
+    title: "Weather forecast",
     description: "Returns the weather of a city",
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     input: z.object({ city: z.string() }),
     // The rate applies per client, so that no client uses up the API's rate limit. At most two calls run concurrently.
     use: [quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } })],

@@ -8,7 +8,9 @@ const city = z.object({ city: z.string() });
 
 const flights = tool({
   name: "find_flight",
+  title: "Find a flight",
   description: "Finds the cheapest flight to a city",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
   input: city,
   output: z.object({ flight: z.string(), price: z.number() }),
   use: [quota({ rate: { calls: 60, perMs: 60_000 } })], // Inner calls count too.
@@ -17,7 +19,9 @@ const flights = tool({
 
 const hotels = tool({
   name: "find_hotel",
+  title: "Find a hotel",
   description: "Finds a hotel in a city",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
   input: city,
   output: z.object({ hotel: z.string(), price: z.number() }),
   run: ({ city }) => {
@@ -28,7 +32,9 @@ const hotels = tool({
 
 const book = tool({
   name: "book",
+  title: "Book a flight",
   description: "Books a flight",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   input: z.object({ flight: z.string() }),
   use: [confirm(({ flight }) => `Book ${flight}?`)],
   run: ({ flight }) => `${flight} is booked.`,
@@ -44,7 +50,9 @@ const summary = prompt({
 
 const plan = tool({
   name: "plan_trip",
+  title: "Plan a trip",
   description: "Plans a trip to a city, and books the flight if the user agrees",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   input: city,
   async run({ city }, ctx) {
     // The results have the types of the output schemas. A tool that fails throws a ToolError with its content.
@@ -67,8 +75,9 @@ const plan = tool({
 // Lists what this caller can call, which differs between callers if handlers have `allow`.
 const help = tool({
   name: "help",
+  title: "Help",
   description: "Lists the tools for trips",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: async (_input, ctx) =>
     (await ctx.list("tools")).map(({ name, description }) => `${name}: ${description}`).join("\n"),
 });

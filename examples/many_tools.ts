@@ -11,23 +11,28 @@ const kinds = ["issue", "label", "branch", "release", "webhook", "milestone", "s
 const tools = kinds.flatMap((kind) => [
   tool({
     name: `list_${kind}s`,
+    title: `List ${kind}s`,
     description: `Lists the ${kind}s of a repository`,
     input: z.object({ repository }),
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
     run: ({ repository }) => `The ${kind}s of ${repository}: none yet.`,
   }),
   tool({
     name: `create_${kind}`,
+    title: `Create a ${kind}`,
     description: `Creates a ${kind} in a repository`,
     // Words of the users that are neither in the name nor in the description.
     about: kind === "issue" ? ["ticket", "bug"] : [],
     input: z.object({ repository, name: z.string().describe(`Name of the ${kind}`) }),
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
     run: ({ repository, name }) => `Created the ${kind} ${name} in ${repository}.`,
   }),
   tool({
     name: `delete_${kind}`,
+    title: `Delete a ${kind}`,
     description: `Deletes a ${kind} of a repository`,
     input: z.object({ repository, name: z.string().describe(`Name of the ${kind}`) }),
+    annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
     use: [confirm(({ name }) => `Delete the ${kind} ${name}?`)],
     allow: (ctx) => kind !== "secret" || ctx.principal?.id === "ada",
     run: ({ repository, name }) => `Deleted the ${kind} ${name} of ${repository}.`,
@@ -36,7 +41,9 @@ const tools = kinds.flatMap((kind) => [
 
 const whoami = tool({
   name: "whoami",
+  title: "Who am I?",
   description: "Names the caller",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: (_input, ctx) => ctx.principal?.id ?? "nobody",
 });
 

@@ -26,9 +26,10 @@ const note = resource({
 
 const write = tool({
   name: "write",
+  title: "Write a note",
   description: "Writes a note. Overwrites an existing note only if the user agrees.",
   input: z.object({ title, text: z.string() }),
-  annotations: { destructiveHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   run: async ({ title, text }, ctx) => {
     if (notes.has(title)) {
       const schema = z.object({ overwrite: z.boolean().describe("Lose what is there now?") });
@@ -44,10 +45,11 @@ const write = tool({
 
 const search = tool({
   name: "search",
+  title: "Search notes",
   description: "Finds notes that contain a text",
   input: z.object({ text: z.string().min(1) }),
   output: z.object({ titles: z.array(z.string()) }),
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: async ({ text }, ctx) => {
     const titles: string[] = [];
     let seen = 0;

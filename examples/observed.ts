@@ -9,7 +9,9 @@ const metrics = prometheus({ token: process.env.METRICS_TOKEN ?? crypto.randomUU
 
 const transfer = tool({
   name: "transfer",
+  title: "Transfer money",
   description: "Transfer money between accounts",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   input: z.object({ from: z.string(), to: z.string(), cents: z.number().int().positive() }),
   run({ from, to, cents }) {
     if (from === to) throw new ToolError("The accounts are the same");

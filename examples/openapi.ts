@@ -62,7 +62,15 @@ export const document = {
 const api = openapi(document, {
   fetch,
   as: ({ id }) => id === "readNote" ? "template" : "tool",
-  transform: { addNote: { name: "add_note", title: "Add a note" } },
+  // By its method alone, a POST could delete something, and an API could be open to everybody.
+  transform: {
+    listNotes: { annotations: { openWorldHint: false } },
+    addNote: {
+      name: "add_note",
+      title: "Add a note",
+      annotations: { destructiveHint: false, openWorldHint: false },
+    },
+  },
 });
 
 export default createServer({ name: "notes", version: "1.0.0", handlers: [api] });

@@ -15,9 +15,10 @@ const saved = new Map<string, Map<string, string>>();
 
 const search = tool({
   name: "search_orders",
+  title: "Search orders",
   description: "Searches the orders of a user",
   input: z.object({ words: z.string(), owner: z.string() }),
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: ({ words, owner }) => orders.filter((order) => order.owner === owner && order.item.includes(words)),
 });
 
@@ -35,7 +36,9 @@ const old = transform(find, { name: "orders", deprecated: "use find_orders" });
 
 const save = tool({
   name: "save_query",
+  title: "Save a query",
   description: "Saves words under a name. The saved query becomes a tool.",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: z.object({ name: z.string().regex(/^[a-z_]{1,40}$/), words: z.string() }),
   run({ name, words }, ctx) {
     const { id } = requirePrincipal(ctx);

@@ -19,7 +19,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 const publish = tool({
   name: "publish",
+  title: "Publish a book",
   description: "Renders a document page by page, and publishes it if the user agrees",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   input: z.object({ title: z.string(), pages: z.number().int().min(1).max(100).default(3) }),
   use: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
   async run({ title, pages }, ctx) {

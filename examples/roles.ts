@@ -33,7 +33,9 @@ const orders = new Map([["A-17", { item: "tea", price: 12, refunded: false }]]);
 
 export const find = tool({
   name: "find_order",
+  title: "Find an order",
   description: "Finds an order by its number",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ number: z.string() }),
   allow: has("support", "finance"),
   run: ({ number }) => orders.get(number) ?? "There is no such order.",
@@ -41,7 +43,9 @@ export const find = tool({
 
 export const refund = tool({
   name: "refund",
+  title: "Refund an order",
   description: "Refunds an order",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   input: z.object({ number: z.string() }),
   allow: has("finance"),
   run({ number }, ctx) {
@@ -55,7 +59,9 @@ export const refund = tool({
 
 export const total = tool({
   name: "total",
+  title: "Total",
   description: "Adds up all orders that are not refunded",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   allow: (ctx) => findPrincipal(ctx, scripts) !== undefined || has("finance")(ctx),
   run: () => [...orders.values()].reduce((sum, { price, refunded }) => refunded ? sum : sum + price, 0),
 });

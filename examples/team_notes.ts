@@ -117,7 +117,9 @@ function announce(ctx: Pick<Context, "defer" | "server">, uri: string): void {
 
 export const write = tool({
   name: "write",
+  title: "Write a note",
   description: "Writes a note, or replaces it",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   input: z.object({ title: z.string().regex(/^[\w-]{1,64}$/), text: z.string().max(10_000) }),
   services: { notes: transaction },
   run: ({ title, text }, ctx) => {
@@ -130,7 +132,9 @@ export const write = tool({
 
 export const search = tool({
   name: "search",
+  title: "Search notes",
   description: "Finds notes that contain a text",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ text: z.string().min(1) }),
   services: { mine },
   run({ text }, { services: { mine } }) {
@@ -142,7 +146,9 @@ export const search = tool({
 
 export const remove = tool({
   name: "remove",
+  title: "Remove a note",
   description: "Removes a note, if the user agrees",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   input: z.object({ title: z.string() }),
   requires: ["elicitation"],
   services: { mine },

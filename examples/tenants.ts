@@ -33,14 +33,17 @@ const notes = service("notes", async ({ get, ctx }) => {
 
 const whoami = tool({
   name: "whoami",
+  title: "Who am I?",
   description: "Returns the name of the tenant",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: (_, { pathParams }) => pathParams(pathSchema).tenant,
 });
 
 const addNote = tool({
   name: "add_note",
+  title: "Add a note",
   description: "Adds a note",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: z.object({ text: z.string().min(1) }),
   services: { notes },
   run: ({ text }, { services: { notes } }) => `Added note ${notes.add(text)}.`,
@@ -48,8 +51,9 @@ const addNote = tool({
 
 const listNotes = tool({
   name: "list_notes",
+  title: "List notes",
   description: "Lists all notes of the tenant",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   services: { notes },
   run: (_, { services: { notes } }) => notes.list().join("\n") || "There are no notes.",
 });
@@ -57,8 +61,9 @@ const listNotes = tool({
 // Only the tenant "acme" can see and call this tool.
 const clearNotes = tool({
   name: "clear_notes",
+  title: "Clear notes",
   description: "Removes all notes of the tenant",
-  annotations: { destructiveHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   services: { notes },
   run: (_, { services: { notes } }) => `Removed ${notes.clear()} notes.`,
 });

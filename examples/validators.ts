@@ -12,7 +12,9 @@ const Order = v.object({
 // For valibot, a separate package converts schemas to JSON Schema.
 const order = tool({
   name: "order",
+  title: "Order",
   description: "Orders a product",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: toStandardJsonSchema(Order),
   run: ({ item, count }) => `Ordered ${count} × ${item.toUpperCase()}`,
 });
@@ -23,7 +25,9 @@ const Distance = type({ km: "number >= 0", stops: "number.integer" });
 // arktype converts schemas to JSON Schema itself. The output schema checks the value that the tool returns.
 const route = tool({
   name: "route",
+  title: "Plan a route",
   description: "Measures a route",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: Route,
   output: Distance,
   run: ({ from, to, stops = [] }) => ({ km: 10 * Math.abs(from.length - to.length), stops: stops.length }),

@@ -18,14 +18,17 @@ const notesOf = ({ principal }: Pick<Context, "principal">) => notes.get(princip
 
 const list = tool({
   name: "list_notes",
+  title: "List notes",
   description: "Lists the notes",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: (_, ctx) => notesOf(ctx).join("\n") || "There are no notes.",
 });
 
 const add = tool({
   name: "add_note",
+  title: "Add a note",
   description: "Adds a note",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: z.object({ text: z.string().min(1) }),
   run({ text }, ctx) {
     notes.set(ctx.principal?.id, [...notesOf(ctx), text]);
@@ -36,7 +39,9 @@ const add = tool({
 
 const clear = tool({
   name: "clear_notes",
+  title: "Clear notes",
   description: "Deletes all notes",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   use: [confirm((_, ctx) => `Delete ${notesOf(ctx).length} notes?`)],
   run(_, ctx) {
     notes.delete(ctx.principal?.id);

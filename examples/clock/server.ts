@@ -7,9 +7,10 @@ const clock = app({ uri: "ui://clock", title: "Clock", file: new URL("./clock.ht
 
 const showTime = tool({
   name: "show_time",
+  title: "Show the time",
   description: "Shows the time in a time zone",
   input: z.object({ zone: z.string().default("UTC").describe("Time zone, such as Europe/Berlin") }),
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [ui(clock)],
   run({ zone }, ctx) {
     const now = new Date();
@@ -22,8 +23,9 @@ const showTime = tool({
 /** Only the app calls this tool. Hosts hide the tool from the model. */
 const readClock = tool({
   name: "read_clock",
+  title: "Read the clock",
   description: "Returns the time of the server",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [ui(clock, { visibility: ["app"] })],
   run: () => ({ now: new Date().toISOString() }),
 });

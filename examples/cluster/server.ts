@@ -16,7 +16,9 @@ const ttlMs = 86_400_000;
 
 const add = tool({
   name: "add",
+  title: "Add an item",
   description: "Adds an item to the shopping list. A repeated call with the same key adds nothing",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: z.object({ item: z.string().min(1).max(100), key: z.string().min(1).max(100) }),
   use: [idempotent({ key: ({ key }) => key, rerun: true })],
   async run({ item }, { idempotencyToken: token, server }) {
@@ -28,7 +30,9 @@ const add = tool({
 
 const suggest = tool({
   name: "suggest",
+  title: "Suggest items",
   description: "Asks the user for an item, and suggests adding this item",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   async run(_, ctx) {
     const { content } = await ctx.elicit("item", {
       message: "What is missing at home?",
@@ -40,7 +44,9 @@ const suggest = tool({
 
 const order = tool({
   name: "order",
+  title: "Order the items",
   description: "Orders the items on the list, one per second. If the instance is killed, another instance continues",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   use: [task({ resume: true, pollIntervalMs: 500 })],
   async run(_, ctx) {
     const items = await ctx.once("items", async () => {
@@ -64,7 +70,9 @@ const order = tool({
 
 const where = tool({
   name: "where",
+  title: "Which instance?",
   description: "Returns the instance that runs the call",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: () => instance,
 });
 

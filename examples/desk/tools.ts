@@ -6,7 +6,9 @@ const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
 
 export const write = tool({
   name: "write",
+  title: "Write a note",
   description: "Writes a note",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   input: z.object({ title, text: z.string() }),
   services: { store },
   run({ title, text }, { services: { store }, server }) {
@@ -21,7 +23,9 @@ export const write = tool({
 /** Removes a note. The server shows this tool only to callers who have signed in. */
 export const remove = tool({
   name: "remove",
+  title: "Remove a note",
   description: "Removes a note",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   tags: ["signed-in"],
   input: z.object({ title }),
   services: { store },

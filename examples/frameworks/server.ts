@@ -4,7 +4,9 @@ import { z } from "zod";
 
 const add = tool({
   name: "add",
+  title: "Add two numbers",
   description: "Adds two numbers",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ a: z.number(), b: z.number() }),
   run: async ({ a, b }, ctx) => {
     await ctx.progress(1, { total: 1 });

@@ -7,10 +7,11 @@ import { tickets } from "./database.ts";
 
 export const report = tool({
   name: "report",
+  title: "Report",
   description: "Writes a report about all tickets, which takes a while",
   scopes: ["tickets:read"],
   allow: has("manager"),
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({}),
   // After a crash, another process runs the handler again, with the `once` values of the first run.
   use: [task({ resume: true, pollIntervalMs: 500, version: "1" })],

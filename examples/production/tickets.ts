@@ -21,8 +21,9 @@ const uriOf = (id: number): string => ticket.uri({ id: `${id}` });
 
 export const list = tool({
   name: "list_tickets",
+  title: "List tickets",
   description: "Lists the tickets in a state",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   scopes: ["tickets:read"],
   input: z.object({ state: z.enum(["open", "closed"]).default("open").describe("The state of the tickets") }),
   output: z.object({ tickets: z.array(Ticket) }),
@@ -33,7 +34,9 @@ export const list = tool({
 // The quota of ten tickets per minute stops a model that calls the tool in a loop.
 export const open = tool({
   name: "open_ticket",
+  title: "Open a ticket",
   description: "Opens a ticket",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   scopes: ["tickets:read", "tickets:write"],
   input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
   use: [quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 })],
@@ -47,8 +50,9 @@ export const open = tool({
 // Only agents can see and call this tool.
 export const close = tool({
   name: "close_ticket",
+  title: "Close a ticket",
   description: "Closes a ticket",
-  annotations: { destructiveHint: true, idempotentHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scopes: ["tickets:read", "tickets:write"],
   allow: has("agent"),
   input: z.object({ id: z.number().int().describe("The number of the ticket") }),

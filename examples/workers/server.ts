@@ -12,7 +12,9 @@ export function create(): Server {
 
   const addNote = tool({
     name: "add_note",
+    title: "Add a note",
     description: "Adds a note, after the user has confirmed it",
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
     input: z.object({ text: z.string().min(1) }),
     run: async ({ text }, ctx) => {
       const answer = await ctx.elicit("confirm", {

@@ -10,6 +10,7 @@ import type { Handler } from "../library.ts";
 import type { Api, ServedOperation } from "../ready/openapi/openapi.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
+import { type Directory, FOR, listQuestions, readDirectories, toQuestionList } from "./directories.ts";
 import { LOCK_OPTIONS } from "./client/server_options.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
@@ -27,6 +28,8 @@ export const check: Command = {
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
+    "With --for, the command also checks what the directories of Claude and ChatGPT ask of a server, and prints the " +
+    "questions that only you can answer. An error is what a directory refuses.",
     "With --locked, the command compares servers with the lock file, and takes the same targets as mcp lock.",
   ],
   options: {
@@ -40,13 +43,14 @@ export const check: Command = {
         "List the layers and middleware around each handler, in the order in which they run, and the operations of " +
         "OpenAPI documents that are left out",
     },
+    for: FOR,
     json: { text: "Print one JSON document" },
     locked: { text: "Compare with the lock file" },
     ...LOCK_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
   },
   operands: "files",
-  examples: ["check", "check server.ts --max-tokens 5000"],
+  examples: ["check", "check server.ts --max-tokens 5000", "check server.ts --for claude,chatgpt"],
   exitCodes: { 1: "The check found errors or changes or, with --strict, warnings" },
   run: checkTarget,
 };
@@ -70,12 +74,13 @@ async function checkTarget(args: Args): Promise<number> {
       `Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as 20000`,
     );
   }
+  const directories = readDirectories(args.all.for);
   const target = named ?? await findTarget();
   if ("write-schema" in flags) await writeSchema(target);
   const { server } = target === undefined ? { server: demo() } : await load(target);
   const name = target ?? "demonstration";
   const choice = { target: name, verb: "check" };
-  const limits = { maxTokens: Number(maxTokens), isTrusted: true };
+  const limits = { maxTokens: Number(maxTokens), isTrusted: true, directories };
   const endpoints = "json" in flags
     ? [chooseEndpoint(server, flags.server, choice)]
     : chooseEndpoints(server, flags.server, choice);
@@ -92,11 +97,16 @@ async function checkTarget(args: Args): Promise<number> {
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
       const steps = "verbose" in flags ? listSteps(each.server) : undefined;
       const leftOut = steps && listLeftOut(each.server.handlers.list());
-      console.log("json" in flags ? toJson(listing, findings, { steps, leftOut }) : toReport(title, listing, findings));
+      console.log(
+        "json" in flags
+          ? toJson(listing, findings, { steps, leftOut, directories })
+          : toReport(title, listing, findings, directories),
+      );
       if (steps && !("json" in flags)) console.log(`\n${toStepList(steps)}`);
       if (leftOut?.length && !("json" in flags)) console.log(`\n${toLeftOutList(leftOut)}`);
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
     }
+    if (!("json" in flags) && directories.length) console.log(toQuestionList(directories));
   } finally {
     await server.close();
   }
@@ -146,7 +156,12 @@ async function writeSchema(target: string | undefined): Promise<void> {
 
 const SCHEMA_FILE = "mcp.schema.json";
 
-function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
+function toReport(
+  target: string,
+  listing: Listing,
+  findings: readonly Finding[],
+  directories: readonly Directory[],
+): string {
   const tools = listing.shortTools ?? listing.tools;
   const tokens = tools.map(toTokens);
   const names = tools.map(({ name }) => toPrintableLine(name));
@@ -155,7 +170,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${formatHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = groupFindings(findings).map(toPrintableLine);
+  const found = groupFindings(findings, directories).map(toPrintableLine);
   return [
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
@@ -168,10 +183,12 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
 const MAX_SAME = 3;
 
 /** Returns a line for each finding. Many items with the same problem have one line. */
-function groupFindings(findings: readonly Finding[]): readonly string[] {
+function groupFindings(findings: readonly Finding[], { length }: readonly Directory[]): readonly string[] {
   const groups = Map.groupBy(findings, (each) => `${each.level} ${toSentence(each)}`);
   return [...groups.values()].flatMap((same) => {
-    const toLine = (place: string) => `${same[0].level}: ${place}: ${toSentence(same[0])}`;
+    // Without --for, the numbers of the rules mean nothing to the user.
+    const rule = length && same[0].rule ? ` [${same[0].rule}]` : "";
+    const toLine = (place: string) => `${same[0].level}: ${place}: ${toSentence(same[0])}${rule}`;
     if (same.length <= MAX_SAME) return same.map(({ place }) => toLine(place));
     const names = same.slice(0, MAX_SAME).map(({ place }) => place).join(", ");
     return [toLine(`${names} and ${same.length - MAX_SAME} more`)];
@@ -217,9 +234,10 @@ function formatHeaders({ inputSchema }: ListedTool): string {
 interface VerboseParts {
   readonly steps?: readonly HandlerSteps[];
   readonly leftOut?: readonly LeftOut[];
+  readonly directories: readonly Directory[];
 }
 
-function toJson(listing: Listing, findings: readonly Finding[], verbose: VerboseParts): string {
+function toJson(listing: Listing, findings: readonly Finding[], { directories, ...verbose }: VerboseParts): string {
   const tools = (listing.shortTools ?? listing.tools).map((tool) => ({
     name: tool.name,
     tokens: toTokens(tool),
@@ -228,6 +246,14 @@ function toJson(listing: Listing, findings: readonly Finding[], verbose: Verbose
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;
   const counts = { resources: resources.length, templates: templates.length, prompts: prompts.length };
-  const found = findings.map((each) => ({ level: each.level, place: each.place, state: toSentence(each) }));
-  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found, ...verbose }, null, 2));
+  const found = findings.map((each) => ({
+    level: each.level,
+    place: each.place,
+    ...each.rule === undefined ? {} : { rule: each.rule },
+    state: toSentence(each),
+  }));
+  const questions = directories.length ? { questions: listQuestions(directories) } : {};
+  return toPrintableJson(
+    JSON.stringify({ tools, tokens, ...counts, findings: found, ...questions, ...verbose }, null, 2),
+  );
 }

@@ -13,7 +13,7 @@ export interface ListResult {
 
 /** Requests the lists of all features that the server declares. Throws if `signal` aborts. */
 export async function listAll(client: Client, options: Pick<RequestOptions, "signal"> = {}): Promise<ListResult> {
-  const { capabilities } = client.server;
+  const { capabilities, instructions } = client.server;
   const failures: Finding[] = [];
   const list = async <T>(feature: string, list: () => Promise<readonly T[]>): Promise<readonly T[]> => {
     if (!capabilities[feature]) return [];
@@ -31,6 +31,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
     resources: await list("resources", () => client.listResources(options)),
     templates: await list("resources", () => client.listResourceTemplates(options)),
     prompts: await list("prompts", () => client.listPrompts(options)),
+    ...instructions === undefined ? {} : { instructions },
   };
   return { listing, failures };
 }

@@ -3,8 +3,11 @@
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
 import { isObject } from "../core/kit/json.ts";
+import { shorten } from "../core/kit/shorten.ts";
 import { findHeaderParams, loadSchemaCompiler } from "../host.ts";
 import type { JsonSchema } from "../library.ts";
+import { checkDirectories, type Directory, findContradiction, listParts } from "./directories.ts";
+import { findInvisible, findOrder } from "./model_text.ts";
 
 export interface Listing {
   readonly tools: readonly ListedTool[];
@@ -13,6 +16,8 @@ export interface Listing {
   readonly resources: readonly ListedResource[];
   readonly templates: readonly ListedTemplate[];
   readonly prompts: readonly ListedPrompt[];
+  /** What the server says to a model. */
+  readonly instructions?: string;
 }
 
 /** An error prevents some clients from using the item. A warning makes the item harder to use. */
@@ -21,11 +26,13 @@ export interface Finding {
   /** The item, such as `tool add`. */
   readonly place: string;
   readonly state: string;
+  /** Number of the rule in docs/guides/directories.md, such as `D01`. Missing if no directory has such a rule. */
+  readonly rule?: string;
   /** The remedy. Missing if the problem suggests none, or if `state` is an error message with a remedy. */
   readonly fix?: string;
 }
 
-export function toSentence({ state, fix }: Finding): string {
+export function toSentence({ state, fix }: Omit<Finding, "place">): string {
   return fix === undefined ? state : `${state}; ${fix}`;
 }
 
@@ -57,21 +64,45 @@ export interface CheckOptions {
    * pattern with catastrophic backtracking may run forever.
    */
   readonly isTrusted: boolean;
+  /** The directories whose rules are checked too. Defaults to none. */
+  readonly directories?: readonly Directory[];
 }
 
-export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOptions): readonly Finding[] {
+export function checkListing(
+  listing: Listing,
+  { maxTokens, isTrusted, directories = [] }: CheckOptions,
+): readonly Finding[] {
   const { tools, resources, templates, prompts } = listing;
   const findings: Finding[] = [];
   const reportAt = (place: string): Report => (level, state, fix) =>
     findings.push({ level, place, state, ...fix === undefined ? {} : { fix } });
+  const addTexts = (place: string, item: unknown) =>
+    findings.push(...checkTexts(item, directories.length > 0).map((finding) => ({ place, ...finding })));
   const listed = new Set((listing.shortTools ?? tools).map(({ name }) => name));
+  // The tools of a search are only in the short list.
+  const searching = (listing.shortTools ?? []).filter(({ name }) => !tools.some((tool) => tool.name === name));
   for (const tool of tools) {
-    checkTool(tool, reportAt(`tool ${tool.name}`), { isTrusted, isListed: listed.has(tool.name) });
+    const place = `tool ${tool.name}`;
+    checkTool(tool, reportAt(place), { isTrusted, isListed: listed.has(tool.name) });
+    const contradiction = findContradiction(tool);
+    if (contradiction) findings.push({ place, ...contradiction });
+    // The rules of directories say more about missing hints.
+    if (!directories.length) checkHints(tool, reportAt(place));
+    addTexts(place, tool);
   }
-  for (const prompt of prompts) checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
-  for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
+  findings.push(...checkDirectories({ ...listing, tools: [...searching, ...tools] }, directories));
+  for (const prompt of prompts) {
+    checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
+    addTexts(`prompt ${prompt.name}`, prompt);
+  }
+  for (const template of templates) {
+    checkDescription(template, reportAt(`template ${template.uriTemplate}`));
+    addTexts(`template ${template.uriTemplate}`, template);
+  }
+  addTexts("instructions", listing.instructions);
   const uris = new Set<string>();
-  for (const { uri } of resources) {
+  for (const { uri, ...resource } of resources) {
+    addTexts(`resource ${uri}`, resource);
     if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice", "change one of the two URIs");
     uris.add(uri);
   }
@@ -106,7 +137,7 @@ export function toTokens({ name, description, inputSchema }: ListedTool): number
 }
 
 function checkTool(
-  { name, title, description, inputSchema, outputSchema, annotations }: ListedTool,
+  { name, title, description, inputSchema, outputSchema }: ListedTool,
   report: Report,
   { isTrusted, isListed }: { readonly isTrusted: boolean; readonly isListed: boolean },
 ): void {
@@ -137,9 +168,60 @@ function checkTool(
   if (outputSchema && outputSchema.type !== "object") {
     report("warning", "its output is not an object, but clients of older revisions require an object");
   }
-  if (annotations?.readOnlyHint && annotations.destructiveHint) {
-    report("error", "it has both readOnlyHint and destructiveHint", "remove one of the two hints");
+}
+
+function checkHints({ title, annotations = {} }: ListedTool, report: Report): void {
+  const { readOnlyHint, destructiveHint } = annotations;
+  if (typeof readOnlyHint === "boolean" || typeof destructiveHint === "boolean") return;
+  const missing = title ?? annotations.title ? "no hints" : "no title and no hints";
+  report(
+    "warning",
+    `it has ${missing}, so clients treat it as a tool that may delete data`,
+    `set ${missing === "no hints" ? "" : "title and "}annotations, such as { readOnlyHint: true }`,
+  );
+}
+
+/** Reports texts with invisible characters, and texts with orders to the model, which are a guess. */
+function checkTexts(item: unknown, isForDirectory: boolean): readonly Omit<Finding, "place">[] {
+  const texts = listTexts(item);
+  const invisible = texts.map(findInvisible).find((found) => found !== undefined);
+  const order = texts.map(findOrder).find((found) => found !== undefined);
+  return [
+    ...invisible === undefined ? [] : [
+      {
+        level: isForDirectory ? "error" : "warning",
+        rule: "D08",
+        state: `its texts contain the invisible character ${invisible}, which can hide orders to the model`,
+        fix: "remove the character",
+      } as const,
+    ],
+    ...order === undefined ? [] : [
+      {
+        level: "warning",
+        rule: "D09",
+        state: `its texts may give an order to the model: ${JSON.stringify(shorten(order, 80))}`,
+        fix: "describe what it does, not how the model must behave",
+      } as const,
+    ],
+  ];
+}
+
+/** Lists all texts in a JSON value, and the names of its members. */
+function listTexts(item: unknown): readonly string[] {
+  const texts: string[] = [];
+  const queue = [item];
+  // Use a loop instead of recursion, because a schema may be nested more deeply than the stack allows.
+  while (queue.length) {
+    const next = queue.pop();
+    if (typeof next === "string") texts.push(next);
+    else if (typeof next === "object" && next !== null) {
+      for (const [key, value] of Object.entries(next)) {
+        texts.push(key);
+        queue.push(value);
+      }
+    }
   }
+  return texts;
 }
 
 function checkName(name: string, report: Report): void {
@@ -152,6 +234,7 @@ function checkName(name: string, report: Report): void {
 }
 
 function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): void {
+  checkParts(schema, report);
   const isChecked = isTrusted || !hasPattern(schema);
   const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
   if (union) {
@@ -173,6 +256,40 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
     const issues = compileJsonSchema({ ...property, $defs: schema.$defs ?? {} })(property.default);
     if (issues.length) report("error", `the default of ${name} does not match its schema: ${issues[0].message}`);
   }
+}
+
+/** Reports what the APIs of some models refuse. A whole request then fails, also for the other tools. */
+function checkParts(schema: JsonSchema, report: Report): void {
+  const parts = listParts(schema);
+  const rules: readonly (readonly [(part: JsonSchema) => boolean, string, string])[] = [
+    [isListOfAnything, "a list without items", "add items"],
+    [isUntyped, "no type", "add a type"],
+    [hasNumbers, "numbers in enum", "use texts, or minimum and maximum"],
+  ];
+  for (const [test, what, fix] of rules) {
+    const names = parts.filter((part) => test(part.schema)).map(({ name }) => name);
+    if (!names.length) continue;
+    const [word, has] = names.length === 1 ? ["argument", "has"] : ["arguments", "have"];
+    const shown = names.length > MAX_SHOWN ? `${names.slice(0, MAX_SHOWN).join(", ")} and others` : names.join(", ");
+    report("warning", `the ${word} ${shown} ${has} ${what}, and some clients reject such a schema`, fix);
+  }
+}
+
+/** Number of arguments that a message names. */
+const MAX_SHOWN = 5;
+
+function isListOfAnything({ type, items, prefixItems }: JsonSchema): boolean {
+  return [type].flat().includes("array") && items === undefined && prefixItems === undefined;
+}
+
+const TYPING = ["type", "$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "enum", "const", "not", "if"];
+
+function isUntyped(schema: JsonSchema): boolean {
+  return !TYPING.some((keyword) => keyword in schema);
+}
+
+function hasNumbers({ enum: values }: JsonSchema): boolean {
+  return Array.isArray(values) && values.some((value) => typeof value === "number");
 }
 
 /** Whether a schema contains a pattern, or may contain a pattern. */

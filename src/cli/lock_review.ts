@@ -3,10 +3,10 @@
  */
 import { LISTS, type Locked, SECTIONS, toDigest } from "../client/lock_file.ts";
 import { isObject } from "../core/kit/json.ts";
-import { toPrintable } from "../core/kit/printable.ts";
 import { toLine } from "./client/terminal_text.ts";
 import { toShell } from "./command.ts";
 import { toCount } from "./listing.ts";
+import { findInvisible, findPossibleOrder } from "./model_text.ts";
 
 /** A member in which two JSON values differ. `undefined` stands for a missing member. */
 type Difference = readonly [path: string, before: unknown, after: unknown];
@@ -102,18 +102,10 @@ function toWhole(text: string): string {
   return toLine(text, Infinity);
 }
 
-/** Texts that give orders to a model, as descriptions in attacks do. No list is complete. */
-const ORDERS = [
-  /\b(ignore|disregard|forget|override)\b.{0,40}\b(previous|prior|above|earlier|other|all)\b/is,
-  /\b(do not|don't|never|without)\b.{0,40}\b(tell|telling|mention|inform|reveal|show|ask|asking)\b/is,
-  /\b(before|instead of|rather than|you must|always)\b.{0,40}\b(tools?|call|read|send|include|pass)\b/is,
-  /<\/?\s*(important|system|instructions?|secret|hidden)\b|\b(system prompt|private key|id_rsa)\b/i,
-];
-
 function findRisks(text: string): readonly string[] {
-  const order = ORDERS.map((each) => each.exec(text)?.[0]).find((found) => found !== undefined);
+  const order = findPossibleOrder(text);
   return [
-    ...toPrintable(text) === text ? [] : ["  warning: it contains invisible characters"],
+    ...findInvisible(text) === undefined ? [] : ["  warning: it contains invisible characters"],
     ...order === undefined ? [] : [`  warning: it may give an order to the model: ${toLine(order)}`],
   ];
 }

@@ -206,7 +206,7 @@ const checkMixed: Rule = ({ inputSchema: { properties } }, checked) => {
     const has = (verbs: readonly string[]) => values.some((value) => verbs.includes(value));
     if (isFree || isMethod && has(SAFE) && has(UNSAFE)) {
       const state = `its argument ${name} chooses between reading and changing, and ${refuse(checked)} such a tool`;
-      return [{ level: checked.directories.includes("claude") ? "error" : "warning", rule: "D11", state, fix: SPLIT }];
+      return [{ level: "error", rule: "D11", state, fix: SPLIT }];
     }
     const verbs = values.map((value) => toWords(value)[0] ?? "");
     if (verbs.some((verb) => READING.has(verb)) && verbs.some((verb) => CHANGING.has(verb) || verb === "new")) {
@@ -233,11 +233,13 @@ const checkExecutor: Rule = ({ name, description = "", inputSchema: { properties
   );
   const text = `${toWords(name).join(" ")} ${description}`;
   if (!named || !open || !/\b(tool|operation|endpoint)s?\b/i.test(text)) return [];
-  const state =
-    `it calls what its arguments name, so that reviewers do not see each operation, and ${refuse(checked)} such ` +
-    "a tool";
+  const isForAll = checked.directories.includes("chatgpt");
+  const refusal = isForAll
+    ? `${NAMES.chatgpt} refuses such a tool`
+    : `${NAMES.claude} asks for a tool for each operation`;
+  const state = `it calls what its arguments name, and ${refusal}`;
   const fix = "list each tool itself; for toolSearch(), submit the URL with ?search=off, and check with MCP_SEARCH=off";
-  return [{ level: checked.directories.includes("chatgpt") ? "error" : "warning", rule: "D12", state, fix }];
+  return [{ level: isForAll ? "error" : "warning", rule: "D12", state, fix }];
 };
 
 const checkFreeform: Rule = ({ description = "", inputSchema }, { directories }) => {

@@ -14,7 +14,7 @@ import { type Directory, FOR, listQuestions, readDirectories, toQuestionList } f
 import { LOCK_OPTIONS } from "./client/server_options.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
-import { checkListing, type Finding, type Listing, toSentence, toTokens } from "./listing_check.ts";
+import { checkListing, type Finding, type Listing, toFindingLines, toSentence, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { toFolder } from "../ready/files/path.ts";
@@ -170,29 +170,13 @@ function toReport(
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${formatHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = groupFindings(findings, directories).map(toPrintableLine);
+  const found = toFindingLines(findings, directories).map(toPrintableLine);
   return [
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
     ...listing.shortTools ? ["A search finds the other tools. They take no tokens before they are found."] : [],
     ...found.length ? ["", ...found] : ["No problems."],
   ].join("\n");
-}
-
-/** Number of items with the same problem above which the report counts them. */
-const MAX_SAME = 3;
-
-/** Returns a line for each finding. Many items with the same problem have one line. */
-function groupFindings(findings: readonly Finding[], { length }: readonly Directory[]): readonly string[] {
-  const groups = Map.groupBy(findings, (each) => `${each.level} ${toSentence(each)}`);
-  return [...groups.values()].flatMap((same) => {
-    // Without --for, the numbers of the rules mean nothing to the user.
-    const rule = length && same[0].rule ? ` [${same[0].rule}]` : "";
-    const toLine = (place: string) => `${same[0].level}: ${place}: ${toSentence(same[0])}${rule}`;
-    if (same.length <= MAX_SAME) return same.map(({ place }) => toLine(place));
-    const names = same.slice(0, MAX_SAME).map(({ place }) => place).join(", ");
-    return [toLine(`${names} and ${same.length - MAX_SAME} more`)];
-  });
 }
 
 /** Lists the steps of each handler, in the order in which they run. */

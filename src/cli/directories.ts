@@ -388,6 +388,10 @@ const QUESTIONS: readonly Question[] = [
   },
   { directories: ["chatgpt"], text: "Does the host serve the token at /.well-known/openai-apps-challenge?" },
   { directories: ["chatgpt"], text: "Is the identity of the publisher verified?" },
+  {
+    directories: ["claude"],
+    text: "If the server requires a sign-in, is it OAuth? (mcp doctor --for claude checks the URL.)",
+  },
   { directories: ALL, text: "Do you own the API that the tools call, or have permission to call it?" },
   {
     directories: ALL,

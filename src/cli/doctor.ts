@@ -6,6 +6,7 @@ import { toPrintableJson } from "../core/kit/printable.ts";
 import { listSignIns, listStores } from "../host.ts";
 import { type Args, rejectRest, rejectSecond } from "./args.ts";
 import type { Command } from "./command.ts";
+import { FOR, listQuestions, type Question, readDirectories, toQuestionList } from "./directories.ts";
 import type { Finding } from "./doctor/report.ts";
 import { connect } from "../client/client.ts";
 import { reportLine } from "./client/terminal_output.ts";
@@ -49,6 +50,7 @@ export const doctor: Command = {
     },
     timeout: { value: "SECONDS", text: "Time that the server may take to respond, up to 600 (default: 5)" },
     ...SIGN_IN_OPTIONS,
+    for: FOR,
     store: { text: "Examine the store of a server file" },
     "sign-in": { text: "Examine the sign-in of a server file that uses oauthProxy()" },
     json: { text: "Print one JSON document" },
@@ -56,6 +58,7 @@ export const doctor: Command = {
   operands: "files",
   examples: [
     "doctor http://127.0.0.1:3000/mcp",
+    "doctor https://mcp.example.com/mcp --for claude,chatgpt",
     'doctor https://mcp.example.com/mcp --header authorization="Bearer …" --heartbeat 30',
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
@@ -87,6 +90,7 @@ async function diagnose(args: Args): Promise<number> {
         "http://localhost:6274",
     );
   }
+  const directories = readDirectories(all.for);
   const headers = readHeaders(all.header);
   const [timeoutMs, heartbeatMs] = [readMs("timeout", flags.timeout), readMs("heartbeat", flags.heartbeat)];
   const { examine } = await import("./doctor/examination.ts");
@@ -100,8 +104,12 @@ async function diagnose(args: Args): Promise<number> {
     heartbeatMs,
     signal,
     lookUp: platform.lookUp,
+    directories,
   });
-  console.log("json" in flags ? toJson({ url }, findings) : toReport(findings));
+  const questions = directories.length ? { questions: listQuestions(directories) } : {};
+  console.log(
+    "json" in flags ? toJson({ url, ...questions }, findings) : toReport(findings) + toQuestionList(directories),
+  );
   return toExitCode(findings, stop);
 }
 
@@ -189,7 +197,7 @@ async function diagnoseFile(args: Args, name: string): Promise<number> {
       `Cannot examine the ${label} of ${target}: it is a URL; name the file that exports the server`,
     );
   }
-  const other = ["header", "origin", "heartbeat", "timeout"].find((name) => name in flags);
+  const other = ["header", "origin", "heartbeat", "timeout", "for"].find((name) => name in flags);
   if (other) {
     throw new UsageError(`Cannot use --${other} with --${name}: no request is sent over HTTP; remove --${other}`);
   }
@@ -258,7 +266,10 @@ function toReport(findings: readonly Finding[]): string {
   return [...lines, "", `${summary}${notes ? `, ${toCount(notes, "note")}` : ""}.`].join("\n");
 }
 
-function toJson(examined: { readonly url: string } | { readonly file: string }, findings: readonly Finding[]): string {
+function toJson(
+  examined: { readonly url: string; readonly questions?: readonly Question[] } | { readonly file: string },
+  findings: readonly Finding[],
+): string {
   const [problems, notes] = [count(findings, "problem"), count(findings, "note")];
   return toPrintableJson(JSON.stringify({ ...examined, problems, notes, findings }, null, 2));
 }

@@ -36,6 +36,25 @@ export function toSentence({ state, fix }: Omit<Finding, "place">): string {
   return fix === undefined ? state : `${state}; ${fix}`;
 }
 
+/** Adds the number of the rule, which means nothing to a user who has named no directory. */
+export function toNumbered(finding: Omit<Finding, "place">, { length }: readonly Directory[]): string {
+  return toSentence(finding) + (length && finding.rule ? ` [${finding.rule}]` : "");
+}
+
+/** Number of items with the same problem above which the report counts them. */
+const MAX_SAME = 3;
+
+/** Returns a line for each finding. Many items with the same problem have one line. */
+export function toFindingLines(findings: readonly Finding[], directories: readonly Directory[]): readonly string[] {
+  const groups = Map.groupBy(findings, (each) => `${each.level} ${toSentence(each)}`);
+  return [...groups.values()].flatMap((same) => {
+    const toLine = (place: string) => `${same[0].level}: ${place}: ${toNumbered(same[0], directories)}`;
+    if (same.length <= MAX_SAME) return same.map(({ place }) => toLine(place));
+    const names = same.slice(0, MAX_SAME).map(({ place }) => place).join(", ");
+    return [toLine(`${names} and ${same.length - MAX_SAME} more`)];
+  });
+}
+
 const compileJsonSchema = await loadSchemaCompiler();
 
 type Report = (level: Finding["level"], state: string, fix?: string) => void;

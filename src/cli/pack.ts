@@ -8,10 +8,12 @@ import { toPrintable } from "../core/kit/printable.ts";
 import type { Implementation, Server } from "../library.ts";
 import type { Params } from "../client/client.ts";
 import { type Args, rejectRest, rejectSecond } from "./args.ts";
-import { CliError, UsageError, withAction } from "./cli_error.ts";
+import { CliError, ServerError, UsageError, withAction } from "./cli_error.ts";
 import type { Command } from "./command.ts";
+import { type Directory, FOR, readDirectories, toQuestionList } from "./directories.ts";
 import { importModule } from "./lazy_modules.ts";
 import { listAll, toCount } from "./listing.ts";
+import { checkListing, type Listing, toFindingLines } from "./listing_check.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { bundleFile, toOwnModule } from "./pack/bundle.ts";
 import { type BundleParts, ENTRY, type PackageInfo, toManifest, toRegistryEntry } from "./pack/manifest.ts";
@@ -19,7 +21,7 @@ import { readSettings, type Setting, toLauncher, toNodeFlags } from "./pack/sett
 import { writeZip } from "./pack/zip.ts";
 import { joinPath, toBaseName, toFolder, toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
-import { readProject } from "./project_files.ts";
+import { readFile, readProject } from "./project_files.ts";
 import { toFilePath, toTargetUrl } from "./target_url.ts";
 
 export const pack: Command = {
@@ -54,6 +56,12 @@ export const pack: Command = {
     icon: { value: "FILE", text: "PNG file with the icon; must be in the folder of SERVER", completion: "files" },
     author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
     description: { value: "TEXT", text: "Description of the bundle (default: the description of the server)" },
+    privacy: {
+      value: "URL",
+      isRepeatable: true,
+      text: "https URL of a privacy policy that applies to the server, for the manifest; may be repeated",
+    },
+    for: FOR,
     registry: {
       value: "NAME",
       text: "Also write server.json, the entry for the MCP registry, with this name, such as io.github.user/weather",
@@ -69,8 +77,10 @@ export const pack: Command = {
   operands: "files",
   examples: [
     "pack server.ts --author Ada",
+    "pack server.ts --privacy https://example.com/privacy --for claude",
     "pack server.ts --ask 'API_KEY:secret # Key of the weather service' --ask NOTES:directory --allow write=NOTES",
   ],
+  exitCodes: { 1: "With --for, a directory refuses the bundle, which is then not written" },
   run: packServer,
 };
 
@@ -80,6 +90,8 @@ async function packServer(args: Args): Promise<void> {
   rejectSecond(args.operands, { verb: "pack", limit: "pack takes one server" });
   const target = named ?? await findTarget();
   const path = await findFile(target);
+  const directories = readDirectories(all.for);
+  const privacy = (all.privacy ?? []).map(readPolicy);
   const settings = readSettings(all.ask ?? []);
   const nodeFlags = toNodeFlags(settings, all.allow ?? []);
   if (flags.registry === undefined && ["url", "npm", "remote"].some((name) => name in flags)) {
@@ -89,10 +101,19 @@ async function packServer(args: Args): Promise<void> {
   const project = await readProject(folder);
   const { server } = await load(path);
   const described = await describe(server, { target: toBaseName(path), project, flags }).finally(() => server.close());
-  const { info: info, tools, hasPrompts } = described;
+  const { info: info, listing } = described;
+  const { tools } = listing;
+  if (directories.length) await checkBundle(listing, { target: toBaseName(path), folder, privacy, directories });
   const files = await readFiles(folder, [...all.include ?? [], ...flags.icon === undefined ? [] : [flags.icon]]);
   const icon = flags.icon === undefined ? {} : { icon: readIcon(folder, flags.icon, files) };
-  const parts: BundleParts = { settings, flags: nodeFlags, tools, hasPrompts, ...icon };
+  const parts: BundleParts = {
+    settings,
+    flags: nodeFlags,
+    tools,
+    hasPrompts: listing.prompts.length > 0,
+    privacy,
+    ...icon,
+  };
   const code = await bundle({ path, name: info.name, settings });
   const zip = writeZip(
     new Map([...files, [ENTRY, encode(code)], ["manifest.json", encode(toJson(toManifest(info, parts)))]]),
@@ -194,8 +215,7 @@ async function bundle(
 
 interface Described {
   readonly info: PackageInfo;
-  readonly tools: BundleParts["tools"];
-  readonly hasPrompts: boolean;
+  readonly listing: Listing;
 }
 
 /** Collects facts from the server itself, from its project and from the options. */
@@ -240,7 +260,56 @@ async function describe(
     ...license !== undefined && { license },
     ...repository !== undefined && { repository },
   };
-  return { info: about, tools: listing.tools, hasPrompts: listing.prompts.length > 0 };
+  return { info: about, listing };
+}
+
+/** @throws {UsageError} if the manifest could not have the URL. */
+function readPolicy(url: string): string {
+  if (URL.canParse(url) && new URL(url).protocol === "https:") return url;
+  throw new UsageError(
+    `Cannot use --privacy ${url}: it is not an https URL; write a URL such as https://example.com/privacy`,
+  );
+}
+
+interface BundleCheck {
+  readonly target: string;
+  /** The folder of the server. */
+  readonly folder: string;
+  readonly privacy: readonly string[];
+  readonly directories: readonly Directory[];
+}
+
+/**
+ * Checks what the directories ask of the bundle.
+ *
+ * @throws {ServerError} if a directory refuses the bundle.
+ */
+async function checkBundle(listing: Listing, { target, folder, privacy, directories }: BundleCheck): Promise<void> {
+  const findings = [...checkListing(listing, { maxTokens: Infinity, isTrusted: true, directories })];
+  const addPolicy = (state: string, fix: string) =>
+    findings.push({
+      level: "error",
+      rule: "D22",
+      place: "bundle",
+      state: `${state}, and Claude's directory refuses it`,
+      fix,
+    });
+  if (directories.includes("claude")) {
+    if (!privacy.length) addPolicy("it names no privacy policy", "add --privacy URL");
+    const text = await readFile(joinPath(folder, "README.md")).catch(() => undefined);
+    if (!/^#+\s*privacy/im.test(text ?? "")) {
+      addPolicy(
+        "README.md has no section about privacy",
+        "add the section Privacy Policy to README.md beside the server",
+      );
+    }
+  }
+  const lines = toFindingLines(findings, directories);
+  const hasErrors = findings.some(({ level }) => level === "error");
+  if (hasErrors) {
+    throw new ServerError([`Cannot pack ${target}: a directory would refuse the bundle`, ...lines].join("\n"));
+  }
+  console.error(toPrintable([...lines, toQuestionList(directories)].join("\n")));
 }
 
 function toText(value: unknown): string | undefined {

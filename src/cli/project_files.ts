@@ -25,7 +25,8 @@ export async function findProjectFile(
   }
 }
 
-async function readFile(path: string): Promise<string | undefined> {
+/** Returns the text of a file, or `undefined` without the file or the permission to read it. */
+export async function readFile(path: string): Promise<string | undefined> {
   // Check the read permission, because Deno would otherwise prompt for each folder.
   if (!platform.mayRead(path) || await platform.findKind(path) !== "file") return;
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));

@@ -6,6 +6,7 @@
 import type { Params } from "../../client/client.ts";
 import { listMetadataUrls } from "../../core/kit/issuer_metadata.ts";
 import { isObject } from "../../core/kit/json.ts";
+import type { Directory } from "../directories.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
 import { findRefusal, isSecure } from "./named_url.ts";
 import type { Check, Report } from "./report.ts";
@@ -14,6 +15,8 @@ export interface MetadataOptions {
   readonly report: Report;
   /** The origin of a web page to allow. Defaults to the origin of the official inspector. */
   readonly origin?: string;
+  /** The directories whose rules are checked too. Defaults to none. */
+  readonly directories?: readonly Directory[];
 }
 
 /** The default origin of the official MCP Inspector. */
@@ -32,11 +35,19 @@ interface Metadata {
 export async function checkResourceMetadata(
   { headers: _, ...endpoint }: Endpoint,
   named: string | undefined,
-  { report, origin = INSPECTOR }: MetadataOptions,
+  { report, origin = INSPECTOR, directories = [] }: MetadataOptions,
 ): Promise<void> {
   const anonymous = { ...endpoint, headers: {} };
   const found = await report.run("metadata", (check) => findResourceMetadata(anonymous, named, check));
-  if (found === undefined) return;
+  if (found === undefined) {
+    if (directories.includes("claude")) {
+      report.at("directory").problem(
+        "the server requires a token that clients do not get with OAuth, and Claude's directory refuses such a server [D21]",
+        "use OAuth, or require no token",
+      );
+    }
+    return;
+  }
   const issuers = checkResource(anonymous, found, report.at("metadata"));
   await report.run("metadata", (check) => checkMetadataCors(anonymous, found, { check, origin }));
   for (const issuer of issuers.slice(0, MAX_ISSUERS)) {

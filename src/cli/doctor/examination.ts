@@ -9,6 +9,7 @@ import {
   checkMissingToken,
   checkScopeChallenge,
 } from "./authorization_checks.ts";
+import { checkUrl, type Directory } from "../directories.ts";
 import { checkConnection, suggestEndpoint } from "./connection_check.ts";
 import type { Endpoint, RequestWriter } from "./exchange.ts";
 import { checkLatency, checkLists } from "./list_checks.ts";
@@ -33,6 +34,8 @@ export interface ExamineOptions {
   readonly origin?: string;
   /** Stops the examination. `examine` then returns the findings up to this point. */
   readonly signal?: AbortSignal;
+  /** The directories whose rules are checked too. Defaults to none. */
+  readonly directories?: readonly Directory[];
   readonly fetch?: (request: Request) => Promise<Response>;
   readonly sendAs?: SendAs;
   /**
@@ -65,11 +68,14 @@ interface RunOptions extends ExamineOptions {
 async function runChecks(
   endpoint: Endpoint,
   report: Report,
-  { heartbeatMs, origin, sendAs, sessions }: RunOptions,
+  { heartbeatMs, origin, sendAs, sessions, directories = [] }: RunOptions,
 ): Promise<void> {
+  for (const finding of checkUrl(endpoint.url, directories)) {
+    report.at("directory").problem(`${finding.state} [${finding.rule}]`, finding.fix ?? "");
+  }
   const first = await report.run("connection", (check) => checkConnection(endpoint, check));
   if (!first) return;
-  const authorization = { report, origin };
+  const authorization = { report, origin, directories };
   if (first.status === 401) return await checkChallenge(endpoint, first, authorization);
   if (first.status === 403 && first.headers.has("www-authenticate")) return checkForbidden(first, report.at("scopes"));
   const modern = readDiscovery(first, report.at(MODERN));
@@ -89,7 +95,7 @@ async function runChecks(
   await checkWebPages(endpoint, legacy ?? writer, { report, origin, sendAs });
   await checkLatency(endpoint, writer, report);
   if (legacy && await checkSessionEnd(endpoint, legacy, report)) sessions.delete(legacy);
-  await checkLists(endpoint, report);
+  await checkLists(endpoint, report, directories);
 }
 
 /** Identifies a server that supports no known revision at this URL. */
@@ -101,7 +107,7 @@ async function examineOther(endpoint: Endpoint, authorization: AuthorizationOpti
       "the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
       "serve the Streamable HTTP transport, with one endpoint for all requests",
     );
-    return await checkLists(endpoint, report);
+    return await checkLists(endpoint, report, authorization.directories);
   }
   const unauthorized = await report.run("path", async (check) => {
     const response = await initialize(endpoint, LEGACY[0]);

@@ -3,7 +3,8 @@
  */
 import { type Client, connect } from "../../client/client.ts";
 import { startTimer } from "../../core/kit/timer.ts";
-import { checkListing, type Listing, toTokens } from "../listing_check.ts";
+import type { Directory } from "../directories.ts";
+import { checkListing, type Listing, toNumbered, toTokens } from "../listing_check.ts";
 import { formatCounts, listAll, toCount } from "../listing.ts";
 import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
 import { formatMs } from "./revision_checks.ts";
@@ -18,11 +19,19 @@ const ROUNDS = 5;
 const SLOW_MS = 1000;
 
 /** Loads all lists with the client of this library. */
-export async function checkLists(endpoint: Endpoint, { run }: Report): Promise<void> {
-  await run("lists", (check) => listAndCheck(endpoint, check));
+export async function checkLists(
+  endpoint: Endpoint,
+  { run }: Report,
+  directories: readonly Directory[] = [],
+): Promise<void> {
+  await run("lists", (check) => listAndCheck(endpoint, check, directories));
 }
 
-async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint, check: Check): Promise<void> {
+async function listAndCheck(
+  { url, fetch, headers, timeoutMs, signal }: Endpoint,
+  check: Check,
+  directories: readonly Directory[],
+): Promise<void> {
   const deadline = new AbortController();
   const totalMs = timeoutMs * TIMEOUT_FACTOR;
   const stopTimer = startTimer(totalMs, () => deadline.abort(new Error(`it takes longer than ${totalMs / 1000} s`)));
@@ -40,7 +49,7 @@ async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint
     for (const { place, state } of failures) {
       check.problem(`${place}: ${state}`, "respond to the list requests as the protocol requires");
     }
-    reportLists(removeRepeated(listing, check), check);
+    reportLists(removeRepeated(listing, check), check, directories);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     const message = client ? "the lists cannot be read completely" : "a client cannot connect";
@@ -51,14 +60,15 @@ async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint
   }
 }
 
-function reportLists(listing: Listing, check: Check): void {
+function reportLists(listing: Listing, check: Check, directories: readonly Directory[]): void {
   const { tools } = listing;
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
-  for (const { level, place, state, fix } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
+  const options = { maxTokens: MAX_TOKENS, isTrusted: false, directories };
+  for (const { level, place, fix, ...finding } of checkListing(listing, options)) {
     const add = level === "error" ? check.problem : check.note;
-    add(`${place}: ${state}`, fix ?? "fix the problem in the server's code");
+    add(`${place}: ${toNumbered({ level, ...finding }, directories)}`, fix ?? "fix the problem in the server's code");
   }
 }
 

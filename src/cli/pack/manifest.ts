@@ -30,6 +30,8 @@ export interface BundleParts {
   readonly hasPrompts: boolean;
   /** The path of the icon in the bundle. */
   readonly icon?: string;
+  /** https URLs of privacy policies. */
+  readonly privacy: readonly string[];
 }
 
 /** The version of the manifest format. */
@@ -41,7 +43,7 @@ const NODE = ">=22.18.0";
 
 export function toManifest(info: PackageInfo, parts: BundleParts): object {
   const { title, websiteUrl, repository, license, name, version, description, author } = info;
-  const { settings, flags, tools, hasPrompts, icon } = parts;
+  const { settings, flags, tools, hasPrompts, icon, privacy } = parts;
   const env = Object.fromEntries(settings.map(({ name }) => [name, toReference(name)]));
   return {
     manifest_version: MANIFEST_VERSION,
@@ -60,6 +62,7 @@ export function toManifest(info: PackageInfo, parts: BundleParts): object {
       },
     },
     tools: tools.map(({ name, description }) => ({ name, ...description !== undefined && { description } })),
+    ...privacy.length && { privacy_policies: privacy },
     ...hasPrompts && { prompts_generated: true },
     compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: NODE } },
     ...settings.length && { user_config: Object.fromEntries(settings.map((each) => [each.name, toOption(each)])) },

@@ -14,7 +14,8 @@ import { type Directory, FOR, listQuestions, readDirectories, toQuestionList } f
 import { LOCK_OPTIONS } from "./client/server_options.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
-import { checkListing, type Finding, type Listing, toFindingLines, toSentence, toTokens } from "./listing_check.ts";
+import { type Finding, toSentence } from "./finding.ts";
+import { checkListing, type Listing, toFindingLines, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { toFolder } from "../ready/files/path.ts";

@@ -27,16 +27,19 @@ const number = { type: "number" } as const;
 
 const add = tool({
   name: "add",
+  title: "Add two numbers",
   description: "Adds two numbers",
   input: { type: "object", properties: { a: number, b: number }, required: ["a", "b"] },
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: ({ a, b }) => Number(a) + Number(b),
 });
 
 // A tool with an elicitation. The user answers in the client, and the model receives only the tool's result.
 const bake = tool({
   name: "bake",
+  title: "Bake a cake",
   description: "Bakes a cake of the flavor that the user chooses",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   requires: ["elicitation"],
   run: async (_input, ctx) => {
     const flavor = { type: "string", enum: ["chocolate", "lemon", "plum"] } as const;
@@ -52,9 +55,10 @@ const bake = tool({
 // second. All other clients wait for the result, and receive progress notifications.
 const countdown = tool({
   name: "countdown",
+  title: "Count down",
   description: "Counts down to zero, in four steps per second, and reports progress",
   input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [task({ after: 1000 })],
   run: async ({ from }, ctx) => {
     const total = Number(from);
@@ -77,7 +81,9 @@ const dice = app({
 
 const roll = tool({
   name: "roll",
+  title: "Roll two dice",
   description: "Rolls two dice",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [ui(dice)],
   run: (_input, ctx) => {
     const eyes = [1, 2].map(() => 1 + Math.floor(Math.random() * 6));

@@ -9,7 +9,7 @@ import { eachSubschema, listChoices } from "../core/schema/walker.ts";
 import { toList } from "./args.ts";
 import { UsageError } from "./cli_error.ts";
 import type { Option } from "./command.ts";
-import type { Finding } from "./listing_check.ts";
+import type { Finding, Problem } from "./finding.ts";
 import { findSteering } from "./model_text.ts";
 
 /** A directory in which users of a client find servers. */
@@ -74,7 +74,7 @@ const DELETING = new Set("delete remove purge destroy revoke overwrite".split(" 
 const THINGS = new Set("status history info log logs count details stats preview policy".split(" "));
 
 /** Reports hints that contradict a name or each other. A name is a guess, so the report is a warning. */
-export function findContradiction({ name, annotations = {} }: ListedTool): Omit<Finding, "place"> | undefined {
+export function findContradiction({ name, annotations = {} }: ListedTool): Problem | undefined {
   const { readOnlyHint, destructiveHint } = annotations;
   if (readOnlyHint && destructiveHint) {
     const fix = "remove one of the two hints";
@@ -125,7 +125,7 @@ interface Checked {
   readonly resources: readonly ListedResource[];
 }
 
-type Rule = (tool: ListedTool, checked: Checked) => readonly Omit<Finding, "place">[];
+type Rule = (tool: ListedTool, checked: Checked) => readonly Problem[];
 
 /** Names the chosen ones of some directories, such as `Claude's directory and ChatGPT's directory`. */
 function nameChosen({ directories }: Pick<Checked, "directories">, among: readonly Directory[] = ALL): string {
@@ -179,7 +179,7 @@ const checkName: Rule = ({ name }, { directories }) => {
   return [{ level: "warning", rule: "D06", state, fix: "name what the tool does" }];
 };
 
-function checkSteering(texts: readonly (string | undefined)[], checked: Checked): readonly Omit<Finding, "place">[] {
+function checkSteering(texts: readonly (string | undefined)[], checked: Checked): readonly Problem[] {
   const found = texts.map((text) => text && findSteering(text)).find(Boolean);
   if (!found) return [];
   const state = `its text may steer the model away from other tools (${toQuote(found)}), and ${refuse(checked)} that`;
@@ -271,7 +271,7 @@ const CONVERSATION_TEXT =
   /\b(full|entire|whole|complete|previous|prior)\s+(chat|conversation)(\s+(history|transcript|log))?\b|\b(chat|conversation) (history|transcript|so far)\b|\b(user'?s?|users') (exact|verbatim|original|raw) (words|message|prompt|text)\b/i;
 
 const checkInputs: Rule = ({ inputSchema }, checked) => {
-  const findings: Omit<Finding, "place">[] = [];
+  const findings: Problem[] = [];
   const parts = listParts(inputSchema).filter(({ schema }) => schema.type !== "boolean");
   for (const { name, schema } of parts) {
     const said = String(schema.description ?? "");
@@ -314,7 +314,7 @@ const checkApp: Rule = ({ _meta }, { directories, resources }) => {
   if (typeof resourceUri !== "string") return [];
   const listed = Object(resources.find(({ uri }) => uri === resourceUri)?._meta);
   const { domain, csp } = Object(listed.ui);
-  const findings: Omit<Finding, "place">[] = [];
+  const findings: Problem[] = [];
   if (directories.includes("chatgpt")) {
     const missing = [
       ...domain ?? listed["openai/widgetDomain"] ? [] : ["domain"],
@@ -350,10 +350,10 @@ const TOOL_RULES: readonly Rule[] = [
 ];
 
 /** Checks the URL of a running server. */
-export function checkUrl(url: string, directories: readonly Directory[]): readonly Omit<Finding, "place">[] {
+export function checkUrl(url: string, directories: readonly Directory[]): readonly Problem[] {
   const { protocol, hostname, searchParams } = new URL(url);
   const checked = { directories, resources: [] };
-  const findings: Omit<Finding, "place">[] = [];
+  const findings: Problem[] = [];
   if (!directories.length) return findings;
   if (protocol !== "https:" || isPrivateHost(hostname)) {
     const state = `the URL is ${protocol === "https:" ? "not public" : "not an https URL"}, and ${

@@ -2,7 +2,8 @@
  * Lists the tools, resources, templates and prompts of a server.
  */
 import type { Client, RequestOptions } from "../client/client.ts";
-import type { Finding, Listing } from "./listing_check.ts";
+import type { Finding } from "./finding.ts";
+import type { Listing } from "./listing_check.ts";
 
 /** The lists of a server, as far as they could be loaded. */
 export interface ListResult {

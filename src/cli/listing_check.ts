@@ -6,6 +6,7 @@ import { isObject } from "../core/kit/json.ts";
 import { shorten } from "../core/kit/shorten.ts";
 import { findHeaderParams, loadSchemaCompiler } from "../host.ts";
 import type { JsonSchema } from "../library.ts";
+import { type Finding, type Problem, toSentence } from "./finding.ts";
 import { checkDirectories, type Directory, findContradiction, listParts } from "./directories.ts";
 import { findInvisible, findOrder } from "./model_text.ts";
 
@@ -20,24 +21,8 @@ export interface Listing {
   readonly instructions?: string;
 }
 
-/** An error prevents some clients from using the item. A warning makes the item harder to use. */
-export interface Finding {
-  readonly level: "error" | "warning";
-  /** The item, such as `tool add`. */
-  readonly place: string;
-  readonly state: string;
-  /** Number of the rule in docs/guides/directories.md, such as `D01`. Missing if no directory has such a rule. */
-  readonly rule?: string;
-  /** The remedy. Missing if the problem suggests none, or if `state` is an error message with a remedy. */
-  readonly fix?: string;
-}
-
-export function toSentence({ state, fix }: Omit<Finding, "place">): string {
-  return fix === undefined ? state : `${state}; ${fix}`;
-}
-
 /** Adds the number of the rule, which means nothing to a user who has named no directory. */
-export function toNumbered(finding: Omit<Finding, "place">, { length }: readonly Directory[]): string {
+export function toNumbered(finding: Problem, { length }: readonly Directory[]): string {
   return toSentence(finding) + (length && finding.rule ? ` [${finding.rule}]` : "");
 }
 
@@ -192,16 +177,16 @@ function checkTool(
 function checkHints({ title, annotations = {} }: ListedTool, report: Report): void {
   const { readOnlyHint, destructiveHint } = annotations;
   if (typeof readOnlyHint === "boolean" || typeof destructiveHint === "boolean") return;
-  const missing = title ?? annotations.title ? "no hints" : "no title and no hints";
+  const hasTitle = !!(title ?? annotations.title);
   report(
     "warning",
-    `it has ${missing}, so clients treat it as a tool that may delete data`,
-    `set ${missing === "no hints" ? "" : "title and "}annotations, such as { readOnlyHint: true }`,
+    `it has ${hasTitle ? "" : "no title and "}no hints, so clients treat it as a tool that may delete data`,
+    `set ${hasTitle ? "" : "title and "}annotations, such as { readOnlyHint: true }`,
   );
 }
 
 /** Reports texts with invisible characters, and texts with orders to the model, which are a guess. */
-function checkTexts(item: unknown, isForDirectory: boolean): readonly Omit<Finding, "place">[] {
+function checkTexts(item: unknown, isForDirectory: boolean): readonly Problem[] {
   const texts = listTexts(item);
   const invisible = texts.map(findInvisible).find((found) => found !== undefined);
   const order = texts.map(findOrder).find((found) => found !== undefined);

@@ -213,6 +213,7 @@ function toServerSource(name: string, library: string): string {
 
 export const greet = tool({
   name: "greet",
+  title: "Greet a person",
   description: "Greets a person by name",
   // JSON Schema, or a schema of zod, valibot or arktype, which also types the arguments of \`run\`.
   input: {
@@ -220,7 +221,7 @@ export const greet = tool({
     properties: { name: { type: "string", description: "The person to greet" } },
     required: ["name"],
   },
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: ({ name }) => \`Hello, \${name}!\`,
 });
 

@@ -17,7 +17,9 @@ const dice = app({ uri: ${
 
 export const roll = tool({
   name: "roll",
+  title: "Roll a die",
   description: "Rolls a die",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   use: [ui(dice)],
   run(_input, ctx) {
     const eyes = 1 + Math.floor(6 * Math.random());

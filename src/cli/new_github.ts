@@ -35,7 +35,7 @@ export function create({ clientId, clientSecret, users, resource = "http://127.0
     name: "list_repositories",
     title: "List repositories",
     description: "Lists the repositories of the user",
-    annotations: { readOnlyHint: true },
+    annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
     async run(_input, ctx) {
       const headers = { accept: "application/vnd.github+json", "user-agent": ${JSON.stringify(name)} };
       const request = new Request("https://api.github.com/user/repos?per_page=50", { headers });

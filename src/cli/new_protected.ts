@@ -34,7 +34,9 @@ const notes = new Map<string, string[]>();
 
 export const add = tool({
   name: "add",
+  title: "Add a note",
   description: "Adds a note for the caller",
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   input: { type: "object", properties: { text: { type: "string", description: "The note" } }, required: ["text"] },
   scopes: ["notes:write"], // A token without this scope gets 403, and clients then ask their users for the scope.
   run({ text }, ctx) {
@@ -47,9 +49,10 @@ export const add = tool({
 
 export const list = tool({
   name: "list",
+  title: "List notes",
   description: "Lists the notes of the caller",
   scopes: ["notes:read"],
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   run: (_, ctx) => notes.get(requirePrincipal(ctx).id)?.join("\\n") ?? "You have no notes.",
 });
 

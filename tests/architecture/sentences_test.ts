@@ -142,7 +142,8 @@ const FOREIGN: Readonly<Record<string, string>> = {
 
 /** Files that match texts other than messages, each with the text. */
 const OTHER: Readonly<Record<string, string>> = {
-  "src/cli/lock_review.ts": "texts of other servers that read like orders to a model",
+  "src/cli/directories.ts": "descriptions of arguments that ask for the conversation",
+  "src/cli/model_text.ts": "texts of servers that read like orders to a model",
   "src/cli/completions.ts": "the help of an option, which is shortened for display",
   "src/server/capacity/account.ts": "the key of an account",
 };

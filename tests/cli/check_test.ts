@@ -7,7 +7,8 @@ import { toFields } from "../../src/cli/client/form_field.ts";
 import { checkListing } from "../../src/cli/listing_check.ts";
 
 const links = `import { resourceLink, tool } from "@x/mcp";
-const about = { description: "Works", input: { type: "object", properties: {} } };
+const annotations = { readOnlyHint: true };
+const about = { description: "Works", annotations, input: { type: "object", properties: {} } };
 export default [
   tool({ ...about, name: "bare", run: () => resourceLink("a://a") }),
   tool({ ...about, name: "described", run: () => ["Saved.", resourceLink("a://a")] }),
@@ -24,7 +25,8 @@ Deno.test("check warns of a tool that returns only a resource link", async () =>
 
 const resumed = `import { group, tool } from "@x/mcp";
 import { task, tasks } from "@x/mcp/tasks";
-const about = { description: "Works", input: { type: "object", properties: {} } };
+const annotations = { readOnlyHint: true };
+const about = { description: "Works", annotations, input: { type: "object", properties: {} } };
 const use = [task({ resume: true })];
 export default [
   tasks(),

@@ -155,13 +155,14 @@ Deno.test("an invalid config file is reported with its position", async () => {
 Deno.test("check reports token counts and problems, and fails if there are errors", async () => {
   const source = `import { prompt, resource, tool } from "@x/mcp";
       const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
+      const annotations = { readOnlyHint: true };
       export default [
-        tool({ name: "bad.name", input, run: () => "" }),
-        tool({ name: "fine", description: "Does it", input: { type: "object", properties: { a: { description: "A" } } }, run: () => "" }),
-        tool({ name: "top", description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
+        tool({ name: "bad.name", annotations, input, run: () => "" }),
+        tool({ name: "fine", annotations, description: "Does it", input: { type: "object", properties: { a: { type: "string", description: "A" } } }, run: () => "" }),
+        tool({ name: "top", annotations, description: "Does it", input: { type: "object", anyOf: [{ required: ["a"] }] }, run: () => "" }),
         tool({ name: "odd", description: "Does it", output: { type: "array" }, annotations: { readOnlyHint: true, destructiveHint: true }, run: () => [] }),
-        tool({ name: "l".repeat(50), description: "Does it", run: () => "" }),
-        tool({ name: "l".repeat(51), description: "Does it", run: () => "" }),
+        tool({ name: "l".repeat(50), annotations, description: "Does it", run: () => "" }),
+        tool({ name: "l".repeat(51), annotations, description: "Does it", run: () => "" }),
         prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
         resource({ uri: "x://y", name: "y", read: () => "" }),
       ];`;

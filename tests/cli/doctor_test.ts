@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { apiKey } from "../../src/auth/auth.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
@@ -14,7 +15,8 @@ type Fetch = (request: Request) => Promise<Response> | Response;
 
 const url = "http://localhost:3000/mcp";
 const page = "http://localhost:6274";
-const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
+const annotations = { readOnlyHint: true };
+const hello = tool({ name: "hello", description: "Says hello", annotations, run: () => "Hello!" });
 const well = { name: "well", version: "1.0.0", handlers: [hello] } as const;
 
 /** Examines a server whose `fetch` handles requests to every host. */
@@ -298,8 +300,8 @@ const broken: readonly (readonly [
         ...result,
         tools: [
           { name: 5, inputSchema: { type: "object" } },
-          { name: "a", description: "A", inputSchema: { type: "object" } },
-          { name: "a", description: "A", inputSchema: { type: "object" } },
+          { name: "a", description: "A", inputSchema: { type: "object" }, annotations },
+          { name: "a", description: "A", inputSchema: { type: "object" }, annotations },
           { name: "b", description: "B" },
           { name: "c", description: "C", inputSchema: { type: "array" } },
           {
@@ -310,7 +312,7 @@ const broken: readonly (readonly [
               properties: { n: { type: "number", description: "N", "x-mcp-header": "n" } },
             },
           },
-          { name: "e", inputSchema: { type: "object" } },
+          { name: "e", inputSchema: { type: "object" }, annotations },
         ],
       },
     })),
@@ -494,4 +496,23 @@ Deno.test("doctor sends nothing to another origin", async () => {
     await other.stop();
     await server.close();
   }
+});
+
+Deno.test("doctor --for reports what a directory refuses: the URL, tokens without OAuth, and tools", async () => {
+  const directories = ["claude", "chatgpt"] as const;
+  const toNumbers = (findings: readonly Finding[]) =>
+    findings.flatMap(({ level, message }) => /\[D\d\d\]$/.test(message) ? [`${level} ${message.slice(-4, -1)}`] : []);
+  const open = await withServer((fetch) => runDoctor(fetch, { directories }));
+  assertEquals(toNumbers(open), ["problem D20", "problem D01", "problem D02", "note D18"]);
+  const keyed = await withServer((fetch) => runDoctor(fetch, { directories }), {
+    auth: apiKey({ keys: { ada: "k".repeat(40) } }),
+  });
+  assertEquals(toNumbers(keyed), ["problem D20", "problem D21"]);
+  const forChatGpt = { directories: ["chatgpt"] as const };
+  const chatgpt = await withServer((fetch) => runDoctor(fetch, forChatGpt), {
+    auth: apiKey({ keys: { ada: "k".repeat(40) } }),
+  });
+  assertEquals(toNumbers(chatgpt), ["problem D20"]);
+  const plain = await withServer((fetch) => runDoctor(fetch));
+  assertEquals(toNumbers(plain), []);
 });

@@ -90,7 +90,7 @@ Deno.test("openapi lists the operations of a document, and what a server needs",
 
 Deno.test("check counts the items that have the same problem", async () => {
   const names = ["a", "b", "c", "d", "e"];
-  const handlers = names.map((each) => `tool({ name: "${each}", description: "", run: () => "" })`);
+  const handlers = names.map((each) => `tool({ name: "${each}", annotations: { readOnlyHint: true }, run: () => "" })`);
   const source = `import { createServer, tool } from "${root}mod.ts";
 export default createServer({ name: "s", version: "1.0.0", handlers: [${handlers.join(", ")}] });`;
   await withFiles({ "s.ts": source }, async (cwd) => {

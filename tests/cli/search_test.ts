@@ -17,11 +17,12 @@ const config = {
 
 const source = `import { createServer, tool } from "@x/mcp";
 import { toolSearch } from "@x/mcp/search";
+const annotations = { readOnlyHint: false };
 const tools = Array.from({ length: 30 }, (_, at) =>
-  tool({ name: "make_" + at, description: "Makes a thing. ".repeat(60) + "x".repeat(at === 7 ? 2000 : 500), run: () => at,
+  tool({ name: "make_" + at, description: "Makes a thing. ".repeat(60) + "x".repeat(at === 7 ? 2000 : 500), run: () => at, annotations,
     input: { type: "object", required: at === 7 ? ["x"] : [] } }));
 const others = [{ name: "long_".repeat(14) }, { name: "titled", title: "Titled" }];
-const handlers = [SEARCH, others.map((each) => tool({ ...each, run: () => 1 })), tools].flat();
+const handlers = [SEARCH, others.map((each) => tool({ ...each, annotations, run: () => 1 })), tools].flat();
 export default createServer({ name: "s", version: "1.0.0", handlers });`;
 
 interface Report {

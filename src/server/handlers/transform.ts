@@ -124,15 +124,18 @@ const COMMON = { name: "text", title: "text", description: "text", deprecated: "
 
 type Changeable = keyof TransformOptions<string, unknown, unknown, unknown>;
 
+const CALLABLE = /* @__PURE__ */ Object.assign({ input: { each: ARGUMENT } }, COMMON);
+const HINTS = { arguments: "input", args: "input", read: "run" } as const;
+
 const PROMPT: KnownOptions<Exclude<Changeable, "annotations">> = {
-  names: /* @__PURE__ */ Object.assign({ input: { each: ARGUMENT } }, COMMON),
-  hints: { arguments: "input", args: "input", read: "run" },
+  names: CALLABLE,
+  hints: HINTS,
   elsewhere: { annotations: "only tools have hints" },
 };
 
 const TOOL: KnownOptions<Changeable> = {
-  names: /* @__PURE__ */ Object.assign({ annotations: ANNOTATIONS }, PROMPT.names),
-  hints: /* @__PURE__ */ Object.assign({ hints: "annotations" }, PROMPT.hints),
+  names: /* @__PURE__ */ Object.assign({ annotations: ANNOTATIONS }, CALLABLE),
+  hints: /* @__PURE__ */ Object.assign({ hints: "annotations" } as const, HINTS),
 };
 
 const RESOURCE: KnownOptions<keyof ResourceChanges<unknown, unknown>> = {

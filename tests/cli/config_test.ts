@@ -153,6 +153,7 @@ Deno.test("an invalid config file is reported with its position", async () => {
 });
 
 Deno.test("check reports token counts and problems, and fails if there are errors", async () => {
+  const hinted = { ...config, tools: { greet: { ...config.tools.greet, annotations: { readOnlyHint: true } } } };
   const source = `import { prompt, resource, tool } from "@x/mcp";
       const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
       const annotations = { readOnlyHint: true };
@@ -166,7 +167,7 @@ Deno.test("check reports token counts and problems, and fails if there are error
         prompt({ name: "ask", input: { type: "object", properties: { q: {} } }, run: () => "" }),
         resource({ uri: "x://y", name: "y", read: () => "" }),
       ];`;
-  await withFiles({ "s.ts": source, "mcp.jsonc": config }, async (cwd) => {
+  await withFiles({ "s.ts": source, "mcp.jsonc": hinted }, async (cwd) => {
     const { code, stdout } = await runHere(["check", "s.ts"], { cwd });
     assertEquals(code, 1);
     const [counts, cost] = stdout.split("\n");

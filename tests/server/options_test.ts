@@ -194,7 +194,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   ". toolProvider": [[toolProvider, { ...provider, list: () => [], find: () => undefined }]],
   ". promptProvider": [[promptProvider, { ...provider, list: () => [], find: () => undefined }]],
   ". transform": [
-    [(options) => transform(tool({ name: "t", run: text }), options), { ...changes, input: {} }],
+    [(options) => transform(tool({ name: "t", run: text }), options), { ...changes, input: {}, annotations: {} }],
     [(options) => transform(prompt({ name: "p", run: text }), options), { ...changes, input: {} }],
     [(options) => transform(resource({ uri: "a://b", name: "r", read: text }), options), changes],
   ],

@@ -134,7 +134,7 @@ const PROMPT: KnownOptions<Exclude<Changeable, "annotations">> = {
 };
 
 const TOOL: KnownOptions<Changeable> = {
-  names: /* @__PURE__ */ Object.assign({ annotations: ANNOTATIONS }, CALLABLE),
+  names: /* @__PURE__ */ Object.assign({}, CALLABLE, { annotations: ANNOTATIONS }),
   hints: /* @__PURE__ */ Object.assign({ hints: "annotations" } as const, HINTS),
 };
 

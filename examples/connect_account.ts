@@ -23,7 +23,9 @@ export const sessions = new Map<string, string>();
 
 const repositories = tool({
   name: "repositories",
+  title: "Repositories",
   description: "Lists the user's repositories on GitHub",
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: true },
   async run(_input, ctx) {
     const { id } = requirePrincipal(ctx);
     const token = tokens.get(id);

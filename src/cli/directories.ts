@@ -1,5 +1,5 @@
 /**
- * The published rules of the directories of Claude and ChatGPT, as far as a program can check them. docs/guides/directories.md
+ * The published rules of the directories of Claude and ChatGPT, as far as a program can check them. docs/reference/directories.md
  * has the source of each rule, by its number.
  */
 import type { ListedResource, ListedTool } from "../client/client.ts";

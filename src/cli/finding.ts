@@ -8,7 +8,7 @@ export interface Finding {
   /** The item, such as `tool add`. */
   readonly place: string;
   readonly state: string;
-  /** Number of the rule in docs/guides/directories.md, such as `D01`. Missing if no directory has such a rule. */
+  /** Number of the rule in docs/reference/directories.md, such as `D01`. Missing if no directory has such a rule. */
   readonly rule?: string;
   /** The remedy. Missing if the problem suggests none, or if `state` is an error message with a remedy. */
   readonly fix?: string;

@@ -70,7 +70,8 @@ export type DenoHttpClient = object;
 export type DenoPermission =
   | { readonly name: "read"; readonly path: string }
   | { readonly name: "net"; readonly host: string }
-  | { readonly name: "env"; readonly variable: string };
+  | { readonly name: "env"; readonly variable: string }
+  | { readonly name: "run"; readonly command: string };
 
 /** Standard output or standard error. The members are not readonly, because the stdout guard replaces them. */
 export interface DenoOutput {
@@ -403,6 +404,7 @@ export interface NodeWorker {
 export interface FsModule {
   existsSync(path: URL): boolean;
   readFileSync(path: URL | string): Uint8Array;
+  writeSync(fd: number, bytes: Uint8Array): number;
   watch(
     path: string,
     options: { readonly recursive: boolean; readonly persistent: boolean },

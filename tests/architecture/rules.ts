@@ -66,6 +66,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/ready/discovery": below,
   "src/ready/openapi": [...below, "src/server/handlers", "src/library.ts", "src/ready"],
   "src/ready/search": [...below, "src/server/handlers", "src/library.ts"],
+  "src/ready/code": [...below, "src/server/handlers", "src/library.ts", "src/client", "src/ready/search"],
   "src/ready/worker": [...below, "src/server/transports"],
   "src/proxy": [
     ...below,
@@ -142,6 +143,9 @@ const runtimeFiles = ["src/core/runtime.ts", "src/cli/", "src/server/transports/
 const runtimeGlobals = ["Deno", "Bun"];
 const globalFiles = ["src/core/runtime.ts", "src/cli/runtime_globals.ts"];
 
+/** The program of a child process, which imports an optional package. */
+const PROGRAM_CHILD = "src/ready/code/program_child.ts";
+
 /** Returns the longest folder name that contains the path. */
 function findFolder(path: string): string | undefined {
   return Object.keys(folders).filter((folder) => path === folder || path.startsWith(folder + "/"))
@@ -212,7 +216,13 @@ const importDirection = rule((context) =>
  */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
-    const isAllowed = ["src/cli/", "src/core/node_listener.ts", "src/ready/discovery/", "src/hand_over.ts"]
+    const isAllowed = [
+      "src/cli/",
+      "src/core/node_listener.ts",
+      "src/ready/discovery/",
+      PROGRAM_CHILD,
+      "src/hand_over.ts",
+    ]
       .some((start) => context.filename.startsWith(start));
     if (node.source.type !== "Literal" && !isAllowed) {
       context.report({ node, message: "imports a computed name" });

@@ -93,6 +93,21 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     "a quarter of the total",
     "the client with most bytes loses the ranking that it used least recently",
   ),
+  "code.programs": row(
+    "programs of codeMode() that compute or wait",
+    `limits.programsPerClient of codeMode(); ${RESERVE}`,
+    "503",
+  ),
+  "code.running": row(
+    "programs of codeMode() that compute",
+    "three quarters of the total if there are at least four",
+    "the program waits for its turn",
+  ),
+  "code.bytes": row(
+    "bytes of what calls of programs have returned, for programs that run again after a question",
+    "10 MB",
+    "the program ends with words, before its next call",
+  ),
   "proxy.connections": row(
     "connections of callers to one other server",
     `proxy.connectionsPerClient; ${RESERVE}`,

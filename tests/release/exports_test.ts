@@ -21,6 +21,7 @@ const MOST_NAMES = 364;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./search": 3,
+  "./code": 7,
   "./web": 6,
   "./openapi": 13,
   "./apps": 7,

@@ -12,6 +12,9 @@ const LEFT_OUT = ["./cli"];
 /** The source of the CLI program. */
 const PROGRAM = "src/cli/bin.ts";
 
+/** The program of a child process, which must be next to the file that starts it. */
+const CHILD = { name: "lib/ready/code/program_child", source: "src/ready/code/program_child.ts" };
+
 /** Packages that only the CLI uses. They are bundled with the CLI, so that applications do not have to install them. */
 const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
 
@@ -21,8 +24,14 @@ const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(
  */
 export const INSTALLED: readonly string[] = ["jose", "oauth4webapi", "srvx", "@scalar/openapi-upgrader"];
 
-/** Packages that are installed in exactly this version, because another version may read documents in another way. */
-const PINNED = ["@scalar/openapi-upgrader"];
+/**
+ * Packages that are installed in exactly this version, because another version may read documents in another way, or
+ * protect less.
+ */
+const PINNED = ["@scalar/openapi-upgrader", "quickjs-wasi"];
+
+/** Optional packages that the library imports by a computed name. */
+const COMPUTED = ["quickjs-wasi"];
 
 /** The module that listens on Node, and its import of a package by a variable, which the npm package writes out. */
 const NODE_LISTENER = {
@@ -126,7 +135,11 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
   let toChunk: ToChunk = () => null;
   const bundle = await rolldown({
     cwd: root,
-    input: { ...Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])), bin: PROGRAM },
+    input: {
+      ...Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])),
+      bin: PROGRAM,
+      [CHILD.name]: CHILD.source,
+    },
     external: (name) => /^[^./]/.test(name) && !BUNDLED.test(name),
     platform: "neutral",
     resolve: { mainFields: ["module", "main"] },
@@ -180,7 +193,7 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     const imports = output.flatMap((file) => file.type === "chunk" ? [...file.imports, ...file.dynamicImports] : []);
     const packages = imports.filter((name) => !files.has(name) && !name.startsWith("node:"))
       .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
-    return [...new Set(packages)].sort();
+    return [...new Set([...packages, ...COMPUTED])].sort();
   } finally {
     await bundle.close();
   }

@@ -30,6 +30,7 @@ import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layer
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { proxy } from "../../src/proxy/proxy.ts";
 import { asTools, file, folder, httpResource, httpTool, sendRequest } from "../../src/ready/ready.ts";
+import { codeMode } from "../../src/ready/code/code.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { postgresStore } from "../../src/stores/postgres/postgres.ts";
@@ -362,6 +363,11 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     rank: () => [],
     names: { search: "a", call: "b", callReadOnly: "c" },
     when: () => true,
+  }]],
+  "./code codeMode": [[codeMode, {
+    always: ["a"],
+    limits: { cpuMs: 5, memoryBytes: 5, outputBytes: 5, calls: 5, programs: 5, programsPerClient: 5 },
+    sandbox: { run: () => Promise.resolve({ logs: [] }) },
   }]],
   "./handlers asTools": [
     [(options) => asTools(resource({ uri: "x://a", name: "a", read: text }), options), { name: "b" }],

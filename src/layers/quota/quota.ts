@@ -4,7 +4,7 @@
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
-import { listRelays } from "../../server/call/relays.ts";
+import { isProgram, listRelays } from "../../server/call/relays.ts";
 import { checkOptions, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import type { Layer, LayerCall, LayerEntry } from "../../server/engine/layers.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
@@ -148,10 +148,11 @@ function limit(limited: LayerCall, open: Open): void {
   const call = toCall(limited.ctx, "check a quota");
   const core = toCore(call);
   const counters = open(core);
-  if (counters.note(call)) return;
+  const isRelayed = counters.note(call);
+  if (isRelayed && !isOfProgram(call)) return;
   const { places, buckets } = counters;
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
-  places?.check(call, limited);
+  if (!isRelayed) places?.check(call, limited);
   const retryAfterMs = buckets?.consume(limited.client, core.ticker.clock.now());
   if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
 }
@@ -159,10 +160,16 @@ function limit(limited: LayerCall, open: Open): void {
 function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
   const call = toCall(entry.ctx, "enter a quota");
   const counters = open(toCore(call));
-  if (counters.note(call)) return next();
+  const isRelayed = counters.note(call);
+  if (isRelayed && !isOfProgram(call)) return next();
   const { places, sharedRate } = counters;
-  const start = () => places ? places.run(call, entry, next) : next();
+  const start = () => places && !isRelayed ? places.run(call, entry, next) : next();
   return sharedRate ? countShared(sharedRate, entry, call).then(start) : start();
+}
+
+/** Whether a program makes the call, whose calls count towards rates like direct calls. The program has only one slot. */
+function isOfProgram({ host: { outer } }: Call): boolean {
+  return outer !== undefined && isProgram(outer);
 }
 
 async function countShared(rate: SharedRate, entry: LayerEntry, call: Call): Promise<void> {

@@ -17,6 +17,7 @@ import { type DocumentOperation, listOperations, listServers, UNKNOWN_METHOD } f
 import type { ApiOperation } from "./api_operation.ts";
 import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
 import { readDocument } from "./read_document.ts";
+import { createResultFinder } from "./results.ts";
 import { Schemas } from "./schemas.ts";
 import { toArgumentName } from "./names.ts";
 
@@ -82,6 +83,7 @@ export function openapi(document: object, options: OpenApiOptions): Api {
   const parts: ApiParts = {
     document: read,
     schemas: { arguments: new Schemas(read, "arguments"), results: new Schemas(read, "results") },
+    findResult: createResultFinder(document),
     findBase: createFindBase(options),
     uri: `api://${name}`,
     options,

@@ -10,6 +10,7 @@ import {
   tool,
   type ToolResult,
 } from "../../library.ts";
+import { LISTED } from "../../core/internals.ts";
 import { isToken } from "../../core/kit/http_token.ts";
 import { shorten } from "../../core/kit/shorten.ts";
 import { SAFE, toHttpHints } from "../http_hints.ts";
@@ -43,6 +44,8 @@ import { foldName, listNames } from "./taken_names.ts";
 export interface ApiParts {
   readonly document: ApiDocument;
   readonly schemas: { readonly arguments: Schemas; readonly results: Schemas };
+  /** Returns the documented schema of the results of an operation, for servers that do not check results. */
+  readonly findResult: (id: string) => JsonSchema | undefined;
   /** Returns the URL to which the path of an operation is appended. Returns `undefined` if the operation has none. */
   readonly findBase: (operation: ApiOperation) => URL | undefined;
   /** The start of the URIs of resources, such as `api://petstore`. */
@@ -129,7 +132,9 @@ function make(
     schemes,
     id: operation.id,
   });
-  return makeTool(sending, { ...args, ...nested }, result && { schema: result, isStrict: output === "strict" });
+  const documented = output === "none" ? () => parts.findResult(operation.id) : () => result;
+  const listed = { [LISTED]: { documented } };
+  return makeTool(sending, { ...args, ...nested, listed }, result && { schema: result, isStrict: output === "strict" });
 }
 
 /** Returns the parameters that credentials do not set, and every parameter of the path, also if undocumented. */
@@ -225,7 +230,7 @@ interface Result {
 
 function makeTool(
   sending: Sending,
-  args: OperationArguments & NestedMembers,
+  args: OperationArguments & NestedMembers & { readonly listed: object },
   result: Result | undefined,
 ): MadeOperation {
   const { operation, path } = sending;
@@ -246,12 +251,12 @@ function makeTool(
     return await toResult({ ...await send(sending, written, ctx), check: toCheck() });
   };
   try {
-    return { handler: tool({ ...definition, tags, run }), definition, cut: args.cut };
+    return { handler: tool({ ...definition, ...args.listed, tags, run }), definition, cut: args.cut };
   } catch {
     // The schema has a part that the validator does not take. The API validates the arguments itself.
     const input = toLoose(args.schema);
     const loose = { ...definition, input, output: undefined };
-    return { handler: tool({ ...loose, tags, run }), definition: loose, cut: args.cut + 1 };
+    return { handler: tool({ ...loose, ...args.listed, tags, run }), definition: loose, cut: args.cut + 1 };
   }
 }
 

@@ -7,7 +7,9 @@ import type { JsonSchema } from "../../library.ts";
 import { isJsonType } from "../http_body.ts";
 import type { CheckJson } from "./answer.ts";
 import { type ApiDocument, type Node, resolveLoosely, toNode } from "./document.ts";
-import type { Schemas } from "./schemas.ts";
+import { listOperations } from "./operations.ts";
+import { readDocument } from "./read_document.ts";
+import { Schemas } from "./schemas.ts";
 
 /**
  * Returns the schema of the JSON that an operation returns if it succeeds. Returns `undefined` if the document does not
@@ -24,6 +26,27 @@ export function readResultSchema(document: ApiDocument, operation: Node, schemas
   const parts = found.map((schema) => schemas.convert(schema));
   const root = parts.length === 1 ? parts[0] : { anyOf: parts };
   return schemas.close(root).schema;
+}
+
+/**
+ * Returns a function that returns the schema of the results of an operation, by its id. Reads the document again when it
+ * is first called, because few servers need the schemas, and large documents have many.
+ */
+export function createResultFinder(document: object): (id: string) => JsonSchema | undefined {
+  let known: { readonly read: ApiDocument; readonly nodes: ReadonlyMap<string, Node>; readonly schemas: Schemas };
+  return (id) => {
+    if (!known) {
+      const read = readDocument(document, { withResults: true });
+      const nodes = new Map(listOperations(read).map(({ id, node }) => [id, node]));
+      known = { read, nodes, schemas: new Schemas(read, "results") };
+    }
+    const node = known.nodes.get(id);
+    try {
+      return node && readResultSchema(known.read, node, known.schemas);
+    } catch {
+      return; // The document describes the results in a way that cannot be read.
+    }
+  };
 }
 
 /** Returns the media types that an operation documents for its responses, for the header `Accept`. */

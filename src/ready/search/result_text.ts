@@ -4,12 +4,10 @@
 import { quote } from "../../core/protocol/errors.ts";
 import { shorten } from "../../core/kit/shorten.ts";
 import type { OwnNames } from "./narrowed_list.ts";
+import type { Hits } from "./short_list.ts";
 import type { SeenTool } from "./visible_tools.ts";
 
 export interface HitsOptions {
-  readonly total: number;
-  /** Number of the first tools that match almost as well as the best. `undefined` if it is not known. */
-  readonly near?: number;
   readonly names: OwnNames;
   readonly query: string;
 }
@@ -22,7 +20,7 @@ const MAX_LINE = 160;
 /** Maximum length of an input schema in characters. */
 const MAX_SCHEMA = 20_000;
 
-export function writeHits(shown: readonly SeenTool[], { total, near = FULL, names, query }: HitsOptions): string {
+export function writeHits({ shown, total, near = FULL }: Hits, { names, query }: HitsOptions): string {
   if (!shown.length) {
     return `No tool matches ${
       quote(query)

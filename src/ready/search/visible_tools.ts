@@ -38,6 +38,10 @@ export interface SeenTool {
   readonly about: readonly string[];
   /** Whether the tool only reads. Hints of other servers that the author does not trust do not count. */
   readonly isReadOnly: boolean;
+  /** Whether a call can be repeated: the tool only reads, or the author declares it as idempotent. */
+  readonly isRepeatable: boolean;
+  /** Returns the schema of its results as an API documents them, which nobody checks. */
+  readonly documented?: () => JsonSchema | undefined;
   /** Returns the tool as the list shows it. */
   readonly wire: () => ListedTool;
   /** The function that returns the entry. `undefined` if the tool may have another entry in the next list. */
@@ -108,8 +112,9 @@ export class VisibleTools {
   readonly #sets = new BoundedMap<string, ToolSet>({ full: "evict", max: MAX_SETS });
   /** What all callers see, if all see the same. */
   #same?: Seen;
-  /** The tools that the search calls, by the call of the search. */
-  readonly #watched = new WeakMap<Call, Watched>();
+  /** The names of the tools that the search has called and the caller can call, by the call of the search. */
+  // Bound: `calls.inner`.
+  readonly #watched = new WeakMap<Call, Set<unknown>>();
 
   constructor({ handlers, core, names }: VisibleToolsOptions) {
     const own = handlers.flatMap((handler) => toOwn(handler) ?? []).filter(({ name }) => !names.has(name));
@@ -154,8 +159,9 @@ export class VisibleTools {
     return this.#hasProvider && !this.#tools.has(name);
   }
 
-  watch(call: Call): Watched {
-    const watched = { found: false };
+  /** Returns the names of the called tools that the caller can call. */
+  watch(call: Call): ReadonlySet<unknown> {
+    const watched = this.#watched.get(call) ?? new Set();
     this.#watched.set(call, watched);
     return watched;
   }
@@ -165,7 +171,12 @@ export class VisibleTools {
     const watched = call.host.outer && this.#watched.get(call.host.outer);
     const found = method.find(call);
     if (!watched) return found;
-    return found instanceof Promise ? found.then((runner) => noteFound(runner, watched)) : noteFound(found, watched);
+    const note = (runner: Runner) => {
+      if (runner.wire && isAppOnly(runner.wire())) throw McpError.invalidParams("Only apps may call this tool");
+      watched.add(call.params.name);
+      return runner;
+    };
+    return found instanceof Promise ? found.then(note) : note(found);
   }
 
   /** Whether every caller can see a tool that only reads, or `undefined` if no caller can. */
@@ -208,12 +219,14 @@ export class VisibleTools {
 
   #toSeenTool(own: OwnTool): MaybeTool {
     if (this.#read(own).isAppOnly) return;
-    const { name, tags, about, definition } = own;
+    const { name, tags, about, definition, documented } = own;
     return {
       name,
       tags,
       about,
       isReadOnly: this.#isReadOnly(own),
+      isRepeatable: !own.isForeign && this.#read(own).isRepeatable,
+      documented,
       source: definition.wire,
       wire: () => toWire(definition, this.#core),
     };
@@ -230,6 +243,8 @@ export class VisibleTools {
         tags: own?.tags ?? [],
         about: own?.about ?? [],
         isReadOnly: !!own && this.#isReadOnly(own) && entry.annotations?.readOnlyHint === true,
+        isRepeatable: !!own && !own.isForeign && isRepeatable(entry),
+        documented: own?.documented,
         wire: () => entry,
       };
     });
@@ -273,12 +288,6 @@ export class VisibleTools {
 
 type MaybeTool = SeenTool | undefined;
 
-function noteFound(runner: Runner, watched: Watched): Runner {
-  if (runner.wire && isAppOnly(runner.wire())) throw McpError.invalidParams("Only apps may call this tool");
-  watched.found = true;
-  return runner;
-}
-
 function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index" | "indexed">): IndexedTool {
   const { source } = tool;
   const known = source && indexed.get(source);
@@ -286,11 +295,6 @@ function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index"
   const added = index.add(toText(tool));
   if (source) indexed.set(source, added);
   return added;
-}
-
-interface Watched {
-  /** Whether the caller can call the tool. */
-  found: boolean;
 }
 
 /** A tool that is in the registry. */
@@ -301,14 +305,15 @@ interface OwnTool {
   readonly about: readonly string[];
   /** Whether the hints of the tool are claims of another server. */
   readonly isForeign: boolean;
+  readonly documented?: SeenTool["documented"];
 }
 
 /** Returns `undefined` for a provider, which has no tools before it is asked. */
 function toOwn(handler: Handler): OwnTool | undefined {
-  const { definition, about = [], foreign } = handler[INTERNALS];
+  const { definition, about = [], foreign, documented } = handler[INTERNALS];
   if (!isDefinition(definition)) return;
   const words = about.flatMap((words) => words ?? []);
-  return { name: definition.key, definition, tags: handler.tags ?? [], about: words, isForeign: !!foreign };
+  return { name: definition.key, definition, tags: handler.tags ?? [], about: words, isForeign: !!foreign, documented };
 }
 
 function isDefinition(value: unknown): value is Definition {
@@ -317,6 +322,7 @@ function isDefinition(value: unknown): value is Definition {
 
 interface Facts {
   readonly isReadOnly: boolean;
+  readonly isRepeatable: boolean;
   readonly isAppOnly: boolean;
 }
 
@@ -327,10 +333,18 @@ function readFacts(definition: Definition, core: FeatureParts): Facts {
   let facts = known.get(definition.wire);
   if (!facts) {
     const entry = toWire(definition, core);
-    facts = { isReadOnly: entry.annotations?.readOnlyHint === true, isAppOnly: isAppOnly(entry) };
+    facts = {
+      isReadOnly: entry.annotations?.readOnlyHint === true,
+      isRepeatable: isRepeatable(entry),
+      isAppOnly: isAppOnly(entry),
+    };
     known.set(definition.wire, facts);
   }
   return facts;
+}
+
+function isRepeatable({ annotations }: ListedTool): boolean {
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
 
 /** Returns whether only apps may call a tool. A list of a wrong type is taken for an empty list. */

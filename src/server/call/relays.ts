@@ -6,6 +6,9 @@
 
 const relays = new WeakSet<object>();
 
+/** The relays that make any number of calls, and read their results. */
+const programs = new WeakSet<object>();
+
 interface Inner<C> {
   readonly host: { readonly outer?: C };
 }
@@ -17,6 +20,20 @@ export function markRelay(call: object): void {
 
 export function isRelay(call: object): boolean {
   return relays.has(call);
+}
+
+/**
+ * Records that `call` runs a program that the client has sent. The calls of the program have the conditions of direct
+ * calls. They do not share the metadata of `call`, such as a key, each of them counts towards rates, and their results
+ * are for the program, so that they are never handles.
+ */
+export function markProgram(call: object): void {
+  relays.add(call);
+  programs.add(call);
+}
+
+export function isProgram(call: object): boolean {
+  return programs.has(call);
 }
 
 /**

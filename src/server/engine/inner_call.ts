@@ -14,7 +14,7 @@ import { type InnerCalls, openInner } from "../call/inner_calls.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
-import { isRelay, passesOn } from "../call/relays.ts";
+import { isProgram, isRelay, passesOn } from "../call/relays.ts";
 import type { Runner } from "../visibility/feature.ts";
 import type { Engine } from "./era.ts";
 import { grant } from "./grant.ts";
@@ -157,7 +157,7 @@ class InnerCall extends Call {
     const wantsProgress = outer.reportsAllProgress || isProgressToken(Object(_meta).progressToken);
     const meta: Meta = {
       // A client that calls a tool through a search means this tool with its metadata, such as an idempotency key.
-      ...isRelay(outer) ? outer.meta : undefined,
+      ...isRelay(outer) && !isProgram(outer) ? outer.meta : undefined,
       // The token only shows that progress is wanted. The outer call sends the progress with its own token.
       ...wantsProgress ? { progressToken: 0 } : undefined,
     };
@@ -270,7 +270,7 @@ function toHome(outer: Call, { method }: InnerRequest, toInnerKey: () => Promise
     toInnerKey,
   });
   // The client can finish the result of a call that is passed on, such as a task, unless the method is another one.
-  const hasResultTypes = method === outer.method && passesOn(outer) && outer.home.hasResultTypes;
+  const hasResultTypes = method === outer.method && passesOn(outer) && !isProgram(outer) && outer.home.hasResultTypes;
   return { ...home, hasResultTypes };
 }
 

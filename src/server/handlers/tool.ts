@@ -359,6 +359,7 @@ function makeTool<
     layers,
     remake,
     foreign: listed?.foreign,
+    documented: listed?.documented,
     about: [options[ABOUT], options.about],
   };
   return withInternals({ name, run, allow, tags: options.tags }, internals);

@@ -3,6 +3,7 @@
  */
 import type { Notification, Params, Request, Result } from "../../core/protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
+import type { JsonSchema } from "../../core/schema/schema.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
 import type { Allow, ClientInfo, Context } from "../call/context.ts";
@@ -73,6 +74,8 @@ export interface HandlerInternals<Definition = unknown> {
    * `undefined` for a handler of the author, and `false` for a handler of another server that the author trusts.
    */
   readonly foreign?: boolean;
+  /** Returns the schema of the results of a tool as an API documents them, which nobody checks. */
+  readonly documented?: () => JsonSchema | undefined;
   /** Replaces the methods of the handler's feature, such as its list. Called after the feature was compiled. */
   readonly narrow?: Narrow;
   /** Names of tools that a search keeps in the list. */
@@ -92,6 +95,7 @@ export type Provide = (
 /** Where a handler comes from, and how lists show it. */
 export interface ListedParts {
   readonly foreign?: boolean;
+  readonly documented?: HandlerInternals["documented"];
   /** Members of the entry that the library does not know. */
   readonly members?: Params;
   /** The arguments of a prompt, as lists show them. */

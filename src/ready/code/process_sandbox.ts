@@ -1,0 +1,336 @@
+/**
+ * Runs each program in QuickJS, in a child process of its own without permissions. Loaded when a program first runs.
+ */
+import { deadline } from "../../core/kit/deadline.ts";
+import { startResponseTimer } from "../../core/kit/timer.ts";
+import { parseJson } from "../../core/kit/json.ts";
+import { LineSplitter } from "../../core/line_splitter.ts";
+import { deno, findProcess, node, readVariable, startBackgroundTimer } from "../../core/runtime.ts";
+import { type Child, startChild } from "../../client/child_process.ts";
+import type { Account } from "../../server/capacity/account.ts";
+import { Slots } from "../../server/capacity/slots.ts";
+import { type FromChild, MAX_INPUT, MAX_LINE, QUICKJS, readFromChild, type ToChild } from "./child_messages.ts";
+import { describeError, toTooSlow } from "./program_error.ts";
+import type { Sandbox, SandboxCall, SandboxLimits, SandboxResult } from "./sandbox.ts";
+
+/** Milliseconds in which a process must be ready. */
+const START_MS = 15_000;
+/** Milliseconds after which a process that waits for its first program ends. */
+const IDLE_MS = 60_000;
+/** Milliseconds that a process may take to end after SIGKILL. */
+const END_MS = 2000;
+
+/** The processes of a server. */
+export class ProcessSandbox {
+  /** The number of programs that can compute at the same time. The server itself needs a core. */
+  readonly #places: number = Math.max(1, (globalThis.navigator?.hardwareConcurrency || 2) - 1);
+  // Bound: `code.programs`.
+  readonly #running = new Set<ProgramProcess>();
+  #spare?: { readonly process: ProgramProcess; readonly stopTimer: () => void };
+  #slots?: Slots;
+  #isClosed = false;
+
+  /** Returns the sandbox for the programs of one client. */
+  by(account: Account): Sandbox {
+    return { run: (code, call, limits, signal) => this.#run({ code, call, limits, signal, account }) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#spare?.stopTimer();
+    const all = [...this.#running, ...this.#spare ? [this.#spare.process] : []];
+    await Promise.all(all.map((process) => process.end()));
+  }
+
+  async #run({ code, call, limits, signal, account }: Job): Promise<SandboxResult> {
+    const slots = this.#slots ??= toSlots(account, this.#places);
+    const answers = new Answers(call);
+    let process: ProgramProcess | undefined;
+    let next: ToChild = { kind: "run", code, ...limits };
+    try {
+      while (true) {
+        const give = await takePlace(slots, account, signal);
+        let message;
+        try {
+          process ??= this.#take();
+          message = await process.compute(next, { answers, limits, signal });
+        } finally {
+          give();
+        }
+        const { logs } = process;
+        if (message.kind === "value") return { logs, ...message.text && { value: JSON.parse(message.text) } };
+        if (message.kind === "error") return { logs, error: describeError(message.text, code, limits) };
+        if (message.kind === "slow") return { logs, error: toTooSlow(limits.cpuMs) };
+        next = await deadline(answers.next(), { signal });
+      }
+    } finally {
+      if (process) {
+        this.#running.delete(process);
+        void process.end();
+        this.#prepare();
+      }
+    }
+  }
+
+  /** Returns a process that no program has used, because a program could have changed it. */
+  #take(): ProgramProcess {
+    if (this.#isClosed) throw new Error("Cannot run a program: the server is closing");
+    const spare = this.#spare;
+    this.#spare = undefined;
+    spare?.stopTimer();
+    const process = spare?.process.isAlive ? spare.process : new ProgramProcess();
+    this.#running.add(process);
+    return process;
+  }
+
+  /** Starts a process for the next program, because models run several programs one after the other. */
+  #prepare(): void {
+    if (this.#isClosed || this.#spare) return;
+    const process = new ProgramProcess();
+    process.abandon();
+    const stopTimer = startBackgroundTimer(() => {
+      if (this.#spare?.process === process) this.#spare = undefined;
+      void process.end();
+    }, IDLE_MS);
+    this.#spare = { process, stopTimer };
+  }
+}
+
+interface Job {
+  readonly code: string;
+  readonly call: SandboxCall;
+  readonly limits: SandboxLimits;
+  readonly signal: AbortSignal;
+  readonly account: Account;
+}
+
+function toSlots(account: Account, total: number): Slots {
+  const share = total < 4 ? total : Math.ceil(total * 0.75);
+  const slots = account.pot({ name: "code.running", total, share });
+  return new Slots({ slots, waiting: slots });
+}
+
+/** Waits for the right to compute. Returns a function that gives it to the next program. */
+async function takePlace(slots: Slots, account: Account, signal: AbortSignal): Promise<() => void> {
+  if (slots.isFree(account)) slots.acquire(account);
+  else {
+    const waiting = slots.wait(account, false);
+    try {
+      await deadline(waiting, { signal });
+    } catch (error) {
+      waiting?.then(() => slots.give(account));
+      throw error;
+    }
+  }
+  return () => slots.give(account);
+}
+
+/** The answers to the calls of one program, in the order in which the calls settled. */
+class Answers {
+  readonly #call: SandboxCall;
+  // Bound: the limit on calls.
+  readonly #ready: ToChild[] = [];
+  #wake = Promise.withResolvers<void>();
+  count = 0;
+
+  constructor(call: SandboxCall) {
+    this.#call = call;
+  }
+
+  begin({ id, name, input }: FromChild & { readonly kind: "call" }): void {
+    this.count++;
+    const add = (text: string, isError = false) => {
+      this.#ready.push({ kind: "answer", id, isError, text });
+      this.#wake.resolve();
+    };
+    const refuse = (error: unknown) => {
+      const { message, code } = Object(error);
+      add(JSON.stringify({ message: `${message}`, code }), true);
+    };
+    // A program that has taken over its process could send anything.
+    const given = input.length <= MAX_INPUT ? parseJson(input) : undefined;
+    this.#call(name, given).then((value) => {
+      const text = JSON.stringify(value) ?? "";
+      if (JSON.stringify(text).length <= MAX_LINE / 4) add(text);
+      else refuse(new RangeError(`Cannot return the result of ${name} to the program: it is too long`));
+    }).catch(refuse);
+  }
+
+  async next(): Promise<ToChild> {
+    while (true) {
+      const first = this.#ready.shift();
+      if (first) return first;
+      await this.#wake.promise;
+      this.#wake = Promise.withResolvers();
+    }
+  }
+}
+
+type Message = Exclude<FromChild, { readonly kind: "log" | "call" | "ready" }> | { readonly kind: "slow" };
+
+interface Computing {
+  readonly answers: Answers;
+  readonly limits: SandboxLimits;
+  readonly signal: AbortSignal;
+}
+
+/** A process for one program. */
+class ProgramProcess {
+  readonly logs: string[] = [];
+  isAlive = true;
+  readonly #child: Child = startChild(toTarget(), { readsErrors: true });
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> = this.#child.output.getReader();
+  readonly #lines = new LineSplitter(MAX_LINE);
+  readonly #errors: Promise<string> = readStart(this.#child.errors);
+  // Bound: what one read returns.
+  #messages: FromChild[] = [];
+  #isReady = false;
+  #length = 0;
+
+  constructor() {
+    this.#child.exited.then(() => void (this.isAlive = false));
+  }
+
+  abandon(): void {
+    this.#child.abandon();
+  }
+
+  /** Sends a message, and resolves when the program waits or has ended. Ends a program that computes for too long. */
+  async compute(message: ToChild, { answers, limits, signal }: Computing): Promise<Message> {
+    const stop = () => this.#child.kill();
+    signal.addEventListener("abort", stop);
+    let isSlow = false;
+    let stopTimer = () => {};
+    try {
+      signal.throwIfAborted();
+      if (!this.#isReady) await this.#start();
+      stopTimer = startResponseTimer(limits.cpuMs, () => {
+        isSlow = true;
+        stop();
+      });
+      await this.#send(message).catch(() => {});
+      while (true) {
+        const next = await this.#next();
+        if (next?.kind === "log" && (this.#length += next.text.length) <= 2 * limits.outputBytes) {
+          this.logs.push(next.text);
+        } else if (next?.kind === "call" && answers.count < limits.calls) answers.begin(next);
+        else if (next?.kind === "waiting" || next?.kind === "value" || next?.kind === "error") return next;
+        else if (isSlow) return { kind: "slow" };
+        else {
+          signal.throwIfAborted();
+          throw new Error(`Cannot run a program: its process ended unexpectedly: ${await this.#toEnd()}`);
+        }
+      }
+    } finally {
+      stopTimer();
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  async end(): Promise<void> {
+    this.isAlive = false;
+    this.#child.kill();
+    await deadline(this.#child.exited, { ms: END_MS, onTimeout: () => {} });
+    await this.#errors;
+    await this.#reader.cancel().catch(() => {});
+    await this.#child.closeInput().catch(() => {});
+  }
+
+  async #start(): Promise<void> {
+    const first = await deadline(this.#next(), { ms: START_MS, onTimeout: () => undefined });
+    if (first?.kind === "missing") throw toMissing(first.text);
+    if (first?.kind !== "ready") {
+      throw new Error(`Cannot run a program: its process does not start: ${await this.#toEnd()}`);
+    }
+    this.#isReady = true;
+  }
+
+  /** Returns `undefined` if the process has ended, or has sent anything else than messages. */
+  async #next(): Promise<FromChild | undefined> {
+    while (!this.#messages.length) {
+      const { done, value } = await this.#reader.read();
+      if (done) return;
+      for (const line of this.#lines.push(value)) {
+        const message = "text" in line ? readFromChild(parseJson(line.text)) : undefined;
+        if (!message) return;
+        this.#messages.push(message);
+      }
+    }
+    return this.#messages.shift();
+  }
+
+  async #send(message: ToChild): Promise<void> {
+    await this.#child.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+  }
+
+  async #toEnd(): Promise<string> {
+    this.#child.kill();
+    return await this.#errors || "it has written nothing";
+  }
+}
+
+/** Maximum length of what a process writes to standard error, in bytes. The rest is ignored. */
+const MAX_ERRORS = 4096;
+
+async function readStart(stream: ReadableStream<Uint8Array> | undefined): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  try {
+    for await (const bytes of stream ?? []) {
+      if (text.length < MAX_ERRORS) text += decoder.decode(bytes, { stream: true });
+    }
+  } catch {
+    // The process has ended.
+  }
+  return text.slice(0, MAX_ERRORS).trim();
+}
+
+function toMissing(state: string): Error {
+  const [name] = QUICKJS.split("@");
+  const remedy = `install the package ${name} in the version ${QUICKJS.split("@")[1]}, or pass a sandbox to codeMode()`;
+  return new Error(`Cannot run a program: the interpreter cannot be loaded (${state}); ${remedy}`);
+}
+
+/** Environment variables that a process needs to find packages, in addition to those of every child process. */
+const NEEDED = ["DENO_DIR", "NPM_CONFIG_REGISTRY"];
+
+/** Returns the command that starts a process, with as few permissions as the runtime can give it. */
+function toTarget() {
+  const url = new URL(`./program_child${import.meta.url.slice(-3)}`, import.meta.url);
+  const known = NEEDED.flatMap((name) => {
+    const value = deno ? readVariable(name) : undefined;
+    return value === undefined ? [] : [[name, value]];
+  });
+  const env = { ...Object.fromEntries(known), NODE_NO_WARNINGS: "1", DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
+  if (deno) {
+    const command = deno.execPath();
+    // Check the permission first, because Deno would otherwise prompt.
+    if ((deno.permissions?.querySync({ name: "run", command }).state ?? "granted") !== "granted") {
+      throw new Error(
+        "Cannot run a program: Deno does not permit this server to start processes; run it with --allow-run=deno, or " +
+          "pass a sandbox to codeMode()",
+      );
+    }
+    // Deno imports the interpreter, and imports need no permission. The configuration of another project could add some.
+    const flags = ["--no-prompt", "--no-config", "--no-lock", "--unstable-raw-imports"];
+    return { command, env, args: ["run", ...flags, url.href] };
+  }
+  const { execPath: command } = findProcess();
+  return { command, env, args: [...node ? toPermissions() : [], toPath(url)] };
+}
+
+/** Returns the flags with which Node may only read this package and the interpreter. */
+function toPermissions(): readonly string[] {
+  let interpreter;
+  try {
+    interpreter = new URL(".", import.meta.resolve(`${QUICKJS.split("@")[0]}/package.json`));
+  } catch (error) {
+    throw toMissing(error instanceof Error ? error.message : String(error));
+  }
+  const own = new URL("../../../", import.meta.url);
+  return ["--permission", ...[own, interpreter].map((url) => `--allow-fs-read=${toPath(url)}`)];
+}
+
+function toPath(url: URL): string {
+  return decodeURIComponent(url.pathname).replace(/^\/(?=[A-Za-z]:)/, "");
+}

@@ -232,6 +232,8 @@ export interface ProcessGlobal {
   readonly stderr: { readonly columns?: number; write(text: string): unknown };
   exit(code: number): never;
   cwd(): string;
+  /** Returns the CPU time of this process in microseconds. */
+  cpuUsage(): { readonly user: number; readonly system: number };
   on(event: string, listener: () => void): void;
   on(event: "unhandledRejection", listener: (reason: unknown) => void): void;
   off(event: string, listener: () => void): void;

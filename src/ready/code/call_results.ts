@@ -4,7 +4,7 @@
 import { isObject } from "../../core/kit/json.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Content } from "../../core/protocol/types.ts";
-import { type SandboxResult } from "./sandbox.ts";
+import type { SandboxResult } from "./sandbox.ts";
 
 /** The error of a call, as the program gets it. */
 export class CallError extends Error {

@@ -7,7 +7,6 @@ import {
   type JsonSchema,
   service,
   tool,
-  ToolError,
   type ToolResult,
 } from "../../library.ts";
 import { toBusy } from "../../core/protocol/errors.ts";
@@ -111,8 +110,8 @@ const DEFAULTS: Required<ProgramLimits> = {
 export function codeMode(options: CodeModeOptions = {}): Handler {
   checkOptions("make a code mode", options, OPTIONS);
   const { always, sandbox } = options;
-  const limits = { ...DEFAULTS, ...withoutUndefined(options.limits) };
-  if (limits.programsPerClient > limits.programs) limits.programsPerClient = limits.programs;
+  const { programs, programsPerClient, ...limits } = { ...DEFAULTS, ...withoutUndefined(options.limits) };
+  const places = { total: programs, share: Math.min(programs, programsPerClient) };
   // One value per server, which ends the processes of its programs when it closes.
   const walls = service("code", async () => new (await import("./process_sandbox.ts")).ProcessSandbox());
   const findWall = async (ctx: Context): Promise<Sandbox> =>
@@ -133,7 +132,7 @@ export function codeMode(options: CodeModeOptions = {}): Handler {
             const { runProgram } = await import("./program.ts");
             const { code } = input as unknown as { readonly code: string }; // The input schema has validated it.
             const source = removeFence(code);
-            return await withPlace(ctx, limits, () => runProgram(source, ctx, { list, limits, isReadOnly, findWall }));
+            return await withPlace(ctx, places, () => runProgram(source, ctx, { list, limits, isReadOnly, findWall }));
           },
         });
       const { search, call, callReadOnly } = list.names;
@@ -201,12 +200,12 @@ function withoutUndefined(limits: ProgramLimits = {}): ProgramLimits {
 /** Runs a program if there is room for it: each program that runs or waits has a process. */
 async function withPlace(
   ctx: Context,
-  { programs: total, programsPerClient: share }: Required<ProgramLimits>,
+  size: { readonly total: number; readonly share: number },
   run: () => Promise<ToolResult>,
 ): Promise<ToolResult> {
   // Keep the account, because the address of the client is unknown after the client has disconnected.
   const { account } = toCall(ctx, "run a program").link;
-  const places = account.pot({ name: "code.programs", total, share });
+  const places = account.pot({ name: "code.programs", ...size });
   if (!places.charge(account)) {
     throw toBusy("run the program: too many programs are running", "code.programs, code.programsPerClient");
   }

@@ -2,6 +2,7 @@
  * Runs each program in QuickJS, in a child process of its own without permissions. Loaded when a program first runs.
  */
 import { deadline } from "../../core/kit/deadline.ts";
+import { shorten } from "../../core/kit/shorten.ts";
 import { startResponseTimer } from "../../core/kit/timer.ts";
 import { parseJson } from "../../core/kit/json.ts";
 import { LineSplitter } from "../../core/line_splitter.ts";
@@ -20,10 +21,17 @@ const IDLE_MS = 60_000;
 /** Milliseconds that a process may take to end after SIGKILL. */
 const END_MS = 2000;
 
+/**
+ * A process ends after this many times the limit, because a single function of the interpreter, such as a search in a long
+ * text, ignores the limit. A busy machine needs some time more than the CPU time of a program.
+ */
+const NATIVE = 3;
+
 /** The processes of a server. */
 export class ProcessSandbox {
   /** The number of programs that can compute at the same time. The server itself needs a core. */
   readonly #places: number = Math.max(1, (globalThis.navigator?.hardwareConcurrency || 2) - 1);
+  /** The processes that have not ended. */
   // Bound: `code.programs`.
   readonly #running = new Set<ProgramProcess>();
   #spare?: { readonly process: ProgramProcess; readonly stopTimer: () => void };
@@ -38,15 +46,14 @@ export class ProcessSandbox {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#spare?.stopTimer();
-    const all = [...this.#running, ...this.#spare ? [this.#spare.process] : []];
-    await Promise.all(all.map((process) => process.end()));
+    await Promise.all([...this.#running].map((process) => this.#end(process)));
   }
 
   async #run({ code, call, limits, signal, account }: Job): Promise<SandboxResult> {
     const slots = this.#slots ??= toSlots(account, this.#places);
     const answers = new Answers(call);
     let process: ProgramProcess | undefined;
-    let next: ToChild = { kind: "run", code, ...limits };
+    let next = toLine({ kind: "run", code, ...limits });
     try {
       while (true) {
         const give = await takePlace(slots, account, signal);
@@ -65,8 +72,7 @@ export class ProcessSandbox {
       }
     } finally {
       if (process) {
-        this.#running.delete(process);
-        void process.end();
+        void this.#end(process);
         this.#prepare();
       }
     }
@@ -78,19 +84,28 @@ export class ProcessSandbox {
     const spare = this.#spare;
     this.#spare = undefined;
     spare?.stopTimer();
-    const process = spare?.process.isAlive ? spare.process : new ProgramProcess();
+    return spare?.process.isAlive ? spare.process : this.#start();
+  }
+
+  #start(): ProgramProcess {
+    const process = new ProgramProcess();
     this.#running.add(process);
     return process;
+  }
+
+  async #end(process: ProgramProcess): Promise<void> {
+    await process.end();
+    this.#running.delete(process);
   }
 
   /** Starts a process for the next program, because models run several programs one after the other. */
   #prepare(): void {
     if (this.#isClosed || this.#spare) return;
-    const process = new ProgramProcess();
+    const process = this.#start();
     process.abandon();
     const stopTimer = startBackgroundTimer(() => {
       if (this.#spare?.process === process) this.#spare = undefined;
-      void process.end();
+      void this.#end(process);
     }, IDLE_MS);
     this.#spare = { process, stopTimer };
   }
@@ -125,11 +140,18 @@ async function takePlace(slots: Slots, account: Account, signal: AbortSignal): P
   return () => slots.give(account);
 }
 
+function toLine(message: ToChild): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+}
+
+/** Maximum length of the message of an error in characters. */
+const MAX_MESSAGE = 10_000;
+
 /** The answers to the calls of one program, in the order in which the calls settled. */
 class Answers {
   readonly #call: SandboxCall;
   // Bound: the limit on calls.
-  readonly #ready: ToChild[] = [];
+  readonly #ready: Uint8Array[] = [];
   #wake = Promise.withResolvers<void>();
   count = 0;
 
@@ -139,24 +161,22 @@ class Answers {
 
   begin({ id, name, input }: FromChild & { readonly kind: "call" }): void {
     this.count++;
-    const add = (text: string, isError = false) => {
-      this.#ready.push({ kind: "answer", id, isError, text });
+    const add = (text: string, isError: boolean) => {
+      const line = toLine({ kind: "answer", id, isError, text });
+      if (line.length > MAX_LINE) throw new RangeError(`Cannot return the result of ${name} to the program: it is too long`);
+      this.#ready.push(line);
       this.#wake.resolve();
     };
     const refuse = (error: unknown) => {
       const { message, code } = Object(error);
-      add(JSON.stringify({ message: `${message}`, code }), true);
+      add(JSON.stringify({ message: shorten(`${message}`, MAX_MESSAGE), code }), true);
     };
     // A program that has taken over its process could send anything.
     const given = input.length <= MAX_INPUT ? parseJson(input) : undefined;
-    this.#call(name, given).then((value) => {
-      const text = JSON.stringify(value) ?? "";
-      if (JSON.stringify(text).length <= MAX_LINE / 4) add(text);
-      else refuse(new RangeError(`Cannot return the result of ${name} to the program: it is too long`));
-    }).catch(refuse);
+    this.#call(name, given).then((value) => add(JSON.stringify(value) ?? "", false)).catch(refuse);
   }
 
-  async next(): Promise<ToChild> {
+  async next(): Promise<Uint8Array> {
     while (true) {
       const first = this.#ready.shift();
       if (first) return first;
@@ -196,7 +216,7 @@ class ProgramProcess {
   }
 
   /** Sends a message, and resolves when the program waits or has ended. Ends a program that computes for too long. */
-  async compute(message: ToChild, { answers, limits, signal }: Computing): Promise<Message> {
+  async compute(line: Uint8Array, { answers, limits, signal }: Computing): Promise<Message> {
     const stop = () => this.#child.kill();
     signal.addEventListener("abort", stop);
     let isSlow = false;
@@ -204,11 +224,12 @@ class ProgramProcess {
     try {
       signal.throwIfAborted();
       if (!this.#isReady) await this.#start();
-      stopTimer = startResponseTimer(limits.cpuMs, () => {
+      stopTimer = startResponseTimer(NATIVE * limits.cpuMs, () => {
         isSlow = true;
         stop();
       });
-      await this.#send(message).catch(() => {});
+      // If the process has ended, reading from it says so.
+      await this.#child.write(line).catch(() => {});
       while (true) {
         const next = await this.#next();
         if (next?.kind === "log" && (this.#length += next.text.length) <= 2 * limits.outputBytes) {
@@ -257,10 +278,6 @@ class ProgramProcess {
       }
     }
     return this.#messages.shift();
-  }
-
-  async #send(message: ToChild): Promise<void> {
-    await this.#child.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
   }
 
   async #toEnd(): Promise<string> {

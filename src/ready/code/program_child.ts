@@ -41,9 +41,6 @@ interface Value {
   dispose(): void;
 }
 
-/** Milliseconds by which the interrupt comes after the limit, so that the parent process ends this process before. */
-const LATE_MS = 500;
-
 /** Bytes of the stack of the interpreter. Half of the stack of WebAssembly, so that the interpreter reports an overflow. */
 const STACK_BYTES = 256 * 1024;
 
@@ -143,7 +140,7 @@ async function start({ interpreter, wasm }: Awaited<ReturnType<typeof load>>, me
     memoryLimit: memoryBytes,
     maxStackSize: STACK_BYTES,
     timezoneOffset: 0,
-    interruptHandler: () => performance.now() > until,
+    interruptHandler: () => performance.now() > until && toCpuMs() > cpuUntil,
     // The clock stands still. The interpreter seeds `Math.random` with it.
     wasi: (memory) => ({
       clock_time_get(_id, _precision, at) {
@@ -155,8 +152,17 @@ async function start({ interpreter, wasm }: Awaited<ReturnType<typeof load>>, me
   return new Program(vm, message);
 }
 
-/** Time at which the interpreter stops, if the parent process has ended and cannot end this process. */
+/**
+ * When the interpreter stops: at this time, but not before this process has used this much CPU time, both in milliseconds.
+ * On a busy machine, a process can wait for a long time until it may compute.
+ */
 let until = Infinity;
+let cpuUntil = Infinity;
+
+function toCpuMs(): number {
+  const { user, system } = findProcess().cpuUsage();
+  return (user + system) / 1000;
+}
 
 async function main(): Promise<void> {
   const input = deno?.stdin.readable ?? (node ? readNodeStream(node.stdin) : bun?.stdin.stream());
@@ -179,7 +185,8 @@ async function main(): Promise<void> {
         cpuMs = message.cpuMs;
         program = await start(loaded, message);
       }
-      until = performance.now() + cpuMs + LATE_MS;
+      until = performance.now() + cpuMs;
+      cpuUntil = toCpuMs() + cpuMs;
       if (message.kind === "run") program?.run(message.code);
       else program?.answer(message);
     }

@@ -4,7 +4,7 @@
 
 /** What a program gets from the server, and what it may use. */
 export interface SandboxLimits {
-  /** Milliseconds that the program may compute between two waits for calls. */
+  /** Milliseconds of CPU time that the program may compute between two waits for calls. */
   readonly cpuMs: number;
   /** Maximum memory of the program in bytes. */
   readonly memoryBytes: number;

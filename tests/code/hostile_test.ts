@@ -75,12 +75,25 @@ const ENDLESS: readonly (readonly [code: string, part: string])[] = [
   ["/(a+)+$/.test('a'.repeat(40) + 'b'); for (;;);", "ms"],
   ["return { toJSON() { for (;;); } }", "ms"],
   ["throw { toString() { for (;;); }, toJSON: 1n }", "ms"],
+];
+
+/** Programs that use too much memory. */
+const LARGE: readonly (readonly [code: string, part: string])[] = [
   ["const all = []; for (;;) all.push('x'.repeat(1e5) + all.length)", "MiB"],
   ["return new Uint8Array(2e9)", "MiB"],
   ["return 'x'.repeat(2 ** 29)", ""],
   ["let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a", ""],
   ["const f = () => f(); f()", ""],
 ];
+
+behaviour("programs that use too much memory end", async (connect) => {
+  const { client } = await connect({ handlers: [ping, codeMode({ limits: { cpuMs: 20_000 } })] });
+  for (const [code, part] of LARGE) {
+    const [text] = await run(client, code);
+    assert(text.startsWith("!") && text.includes(part), `${code}: ${text}`);
+  }
+  assertEquals(await run(client, "return await tools.ping()"), ["pong"]);
+});
 
 behaviour("limits end programs, and the next one runs", async (connect) => {
   const { client } = await connect({ handlers: [ping, codeMode({ limits: { cpuMs: 150 } })] });

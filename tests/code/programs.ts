@@ -10,5 +10,6 @@ export async function run(client: Connection, code: string, by = "run_code_with_
 /** Returns what a program has returned, as JSON. */
 export async function valueOf(client: Connection, code: string, by?: string): Promise<unknown> {
   const [text] = await run(client, code, by);
+  if (text.startsWith("!")) throw new Error(text);
   return JSON.parse(text);
 }

@@ -70,6 +70,15 @@ behaviour("calls at the same time keep their order when the program runs again",
   assertEquals(done.filter((each) => each.includes(",")).length, 1);
 });
 
+behaviour("an effect that ends while a question is open does not run again", async (connect) => {
+  const { done, handlers } = createTools();
+  const { client: connection } = await connect({ handlers }, client);
+  const code = "const all = ['a', 'b'].flatMap((key) => [tools.ask({ key }), tools.effect({ id: key })]); " +
+    "return (await Promise.all(all)).length";
+  assertEquals(await valueOf(connection, code), 4);
+  assertEquals(done.filter((each) => each.length === 1).sort(), ["a", "b"]);
+});
+
 behaviour("errors are recorded like results", async (connect) => {
   const { done, handlers } = createTools();
   const { client: connection, takeFaults } = await connect({ handlers }, client);

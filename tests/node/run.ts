@@ -27,6 +27,7 @@ const DIFFERING = [
   "tests/auth/",
   "tests/cli/sign_in/",
   "tests/client/oauth/",
+  "tests/code/",
   "tests/discovery/discovery_test.ts",
   "tests/kit/base64_test.ts",
   "tests/serve/serve_test.ts",

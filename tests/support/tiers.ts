@@ -49,6 +49,8 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/auth/oauth_proxy_instances_test.ts": "starts Redis, and instances that are killed",
   "tests/auth/oauth_proxy_oidc_test.ts": "starts authorization servers",
   "tests/client/oauth/oidc_test.ts": "starts authorization servers",
+  "tests/code/kills_test.ts": "starts and kills twenty processes",
+  "tests/code/spin_test.ts": "measures calls while eight programs spin",
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",

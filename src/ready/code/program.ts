@@ -5,7 +5,6 @@ import { type Context, isQuestion, ToolError, type ToolResult } from "../../libr
 import { INTERNAL_ERROR, isMcpError, isToolError, quote, toFailedText } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/kit/json.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import { isCancelError } from "../../server/call/cancel_error.ts";
 import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
@@ -79,7 +78,7 @@ class Program {
     } catch (error) {
       if (!this.#end) throw error;
     }
-    // A question can also arrive while the program ends without awaiting the call.
+    // A question of a tool that has ignored it goes out too.
     if (this.#end || this.#parts.call.isAsking) await this.#pause();
     this.#stopping.abort();
     if (this.#end) throw this.#end.error;
@@ -165,7 +164,7 @@ class Program {
 
   /** Makes a call, unless another run may have made it. A question ends the run. */
   async #try(number: number, { name, input, problem }: Wanted, { digest, isUnknown }: Begun): Promise<Made> {
-    const { ctx, call, options: { list, isReadOnly } } = this.#parts;
+    const { call, ctx, options: { list, isReadOnly } } = this.#parts;
     let isSafe = problem !== undefined;
     try {
       if (problem !== undefined) throw new ToolError(problem);
@@ -173,19 +172,12 @@ class Program {
       isSafe = found.seen?.isRepeatable ?? false;
       if (isUnknown && !isSafe) return { outcome: { error: toMaybe(name) }, isSafe };
       const result = await list.call(found, input, ctx, `program ${number}`);
-      // A question that the tool has asked without waiting for the answer goes out too.
-      if (call.isAsking) this.#ask(number, digest, undefined);
       return { outcome: { result }, isSafe };
     } catch (error) {
-      if (isQuestion(error)) this.#ask(number, digest, error);
-      if (isCancelError(error) || this.#end && this.#end.error === error) this.#stop(error);
+      if (isQuestion(error)) this.#entries.set(number, { digest, isOpen: true, isSafe: true });
+      if (isQuestion(error) || call.ended) this.#stop(error);
       return { outcome: toOutcome(error, this.#parts), isSafe };
     }
-  }
-
-  #ask(number: number, digest: string, error: unknown): never {
-    this.#entries.set(number, { digest, isOpen: true, isSafe: true });
-    this.#stop(error);
   }
 
   /** Ends the run if the journal fails, because nothing may happen that is not recorded. */

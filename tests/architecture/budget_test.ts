@@ -60,6 +60,11 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/proxy/proxy.ts": ["src/proxy/upstream_tasks.ts"],
+  "src/ready/code/code_mode.ts": [
+    "src/ready/code/process_sandbox.ts",
+    "src/ready/code/program.ts",
+    "src/ready/code/declarations.ts",
+  ],
   "src/proxy/parked_calls.ts": ["src/proxy/parked_routes.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],
   "src/core/schema/schema_compiler.ts": ["src/core/schema/schema_checks.ts"],

@@ -130,6 +130,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/core/kit/frozen_error.ts": "type errors of V8 and JavaScriptCore",
   "src/core/kit/stack.ts": "the stack that a runtime builds from a message",
   "src/observe/json_log.ts": "the stack that a runtime builds from a message",
+  "src/ready/code/program_error.ts": "errors of QuickJS",
   "src/ready/http_request.ts": "network errors of Deno, Bun and Node",
   "src/server/routes.ts": "the copy of an error that fetch of Deno makes",
   "src/stores/deno_kv.ts": "errors of Deno KV",

@@ -100,6 +100,7 @@ testProcesses("every example is tested, and examples that cannot be installed ne
     "authorization_server.ts",
     "clock",
     "cluster",
+    "code_mode.ts",
     "connect_account.ts",
     "desk",
     "files.ts",

@@ -107,7 +107,7 @@ behaviour("limits end programs, and the next one runs", async (connect) => {
 behaviour("calls, logs and arguments have limits", async (connect) => {
   let calls = 0;
   const count = tool({ name: "count", input: { type: "object" }, run: () => `${++calls}` });
-  const { client } = await connect({ handlers: [count, codeMode({ limits: { calls: 5, outputBytes: 1000 } })] });
+  const { client } = await connect({ handlers: [count, codeMode({ limits: { calls: 5, outputCharacters: 1000 } })] });
   const [many] = await run(client, "for (let i = 0; i < 9; i++) await tools.count()");
   assert(many.startsWith("!") && many.includes("5"), many);
   assertEquals(calls, 5);

@@ -90,7 +90,7 @@ behaviour("what a program logs comes after its value", async (connect) => {
 behaviour("media are handles that become content again", async (connect) => {
   const { client } = await connect({ handlers });
   const call = async (code: string) => (await client.callTool("run_code", { code })).content;
-  const image = { type: "image", data: "AQID", mimeType: "image/png" };
+  const image = { type: "image", data: "AQID", mimeType: "image/png" } as const;
   assertEquals(await call("return await tools.draw()"), [image]);
   assertEquals(await call("const a = await tools.draw(); return [a, a]"), [image]);
   const [text, ...others] = await call("return { best: await tools.draw(), note: 'x' }");
@@ -258,7 +258,7 @@ behaviour("a sandbox of the author runs the programs", async (connect) => {
   const { client } = await connect({ handlers: [list, codeMode({ sandbox })] });
   const texts = await run(client, "anything");
   assertEquals(texts, ['[{"items":["item 0","item 1"]},"string"]', "Logged:\nown"]);
-  assertEquals(seen, ["anything", ["calls", "cpuMs", "memoryBytes", "now", "outputBytes", "seed"].sort()]);
+  assertEquals(seen, ["anything", ["calls", "cpuMs", "memoryBytes", "now", "outputCharacters", "seed"].sort()]);
   const wrong = createServer({
     name: "wrong",
     version: "1.0.0",

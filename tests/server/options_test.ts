@@ -366,7 +366,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   }]],
   "./code codeMode": [[codeMode, {
     always: ["a"],
-    limits: { cpuMs: 5, memoryBytes: 5, outputBytes: 5, calls: 5, programs: 5, programsPerClient: 5 },
+    limits: { cpuMs: 5, memoryBytes: 5, outputCharacters: 5, calls: 5, programs: 5, programsPerClient: 5 },
     sandbox: { run: () => Promise.resolve({ logs: [] }) },
   }]],
   "./handlers asTools": [

@@ -45,6 +45,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "load:worst": "takes most of an hour, and must be measured on a machine without other load",
   "load:stores": "must be measured on a machine without other load",
   "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
+  "code:savings": "prints a table of a page, which has no check",
   "lines": "counts lines of code; no test uses the count",
   "figures": "must be measured on a machine without other load",
   "bench": "must be measured on a machine without other load",

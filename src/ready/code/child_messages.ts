@@ -18,7 +18,7 @@ export interface RunMessage {
   readonly code: string;
   readonly cpuMs: number;
   readonly memoryBytes: number;
-  readonly outputBytes: number;
+  readonly outputCharacters: number;
   readonly calls: number;
   readonly now: number;
   readonly seed: number;

@@ -1,14 +1,7 @@
 /**
  * Serves many tools with a short list: a search, and tools that run programs which call the tools.
  */
-import {
-  type Context,
-  type Handler,
-  type JsonSchema,
-  service,
-  tool,
-  type ToolResult,
-} from "../../library.ts";
+import { type Context, type Handler, type JsonSchema, service, tool, type ToolResult } from "../../library.ts";
 import { toBusy } from "../../core/protocol/errors.ts";
 import { checkOptions, type KnownOptions, type OptionRule } from "../../core/known_options.ts";
 import { bun, deno, isCompiled, node, workers } from "../../core/runtime.ts";
@@ -20,7 +13,8 @@ import { removeFence } from "./program_error.ts";
 import type { Sandbox, SandboxLimits } from "./sandbox.ts";
 
 /** What programs may use. All limits are optional. */
-export interface ProgramLimits extends Partial<Pick<SandboxLimits, "cpuMs" | "memoryBytes" | "outputBytes" | "calls">> {
+export interface ProgramLimits
+  extends Partial<Pick<SandboxLimits, "cpuMs" | "memoryBytes" | "outputCharacters" | "calls">> {
   /** Maximum number of programs that run or wait at the same time. Each uses about 60 MB. Defaults to 16. */
   readonly programs?: number;
   /** Maximum number of these programs that belong to one client. Defaults to 4. */
@@ -32,7 +26,7 @@ export interface CodeModeOptions {
   /** Names of tools that stay in the list, as with `toolSearch()`. Defaults to no tools. */
   readonly always?: readonly string[];
   /**
-   * Limits of programs. Defaults to 1000 ms of `cpuMs`, 32 MiB of `memoryBytes`, 65,536 characters of `outputBytes`, 100
+   * Limits of programs. Defaults to 1000 ms of `cpuMs`, 32 MiB of `memoryBytes`, 65,536 characters of `outputCharacters`, 100
    * `calls`, 16 `programs` and 4 `programsPerClient`.
    */
   readonly limits?: ProgramLimits;
@@ -49,12 +43,12 @@ const LIMITS: KnownOptions<keyof ProgramLimits> = {
   names: {
     cpuMs: upTo(600_000),
     memoryBytes: upTo(1024 * 1024 * 1024),
-    outputBytes: upTo(1024 * 1024),
+    outputCharacters: upTo(1024 * 1024),
     calls: upTo(256),
     programs: upTo(10_000),
     programsPerClient: upTo(10_000),
   },
-  hints: { timeoutMs: "cpuMs", memory: "memoryBytes", output: "outputBytes" },
+  hints: { timeoutMs: "cpuMs", memory: "memoryBytes", output: "outputCharacters" },
 };
 
 const OPTIONS: KnownOptions<keyof CodeModeOptions> = {
@@ -71,7 +65,7 @@ const OPTIONS: KnownOptions<keyof CodeModeOptions> = {
 const DEFAULTS: Required<ProgramLimits> = {
   cpuMs: 1000,
   memoryBytes: 32 * 1024 * 1024,
-  outputBytes: 65_536,
+  outputCharacters: 65_536,
   calls: 100,
   programs: 16,
   programsPerClient: 4,

@@ -83,6 +83,7 @@ export async function openJournal(ctx: Context, call: Call, core: FeatureParts):
 }
 
 const NOTHING: Omit<Journal, keyof ProgramId> = {
+  // Bound: it stays empty.
   known: new Map(),
   begin: () => Promise.resolve(true),
   end: () => Promise.resolve(),
@@ -95,6 +96,7 @@ class StateJournal implements Journal {
   readonly id: string;
   readonly now: number;
   readonly seed: number;
+  // Bound: the limit on calls.
   readonly known = new Map<number, Entry>();
   readonly begin = NOTHING.begin;
   readonly end = NOTHING.end;
@@ -187,8 +189,10 @@ class StoreJournal implements Journal {
   readonly id: string;
   readonly now: number;
   readonly seed: number;
+  // Bound: the limit on calls.
   readonly known = new Map<number, Entry>();
   readonly #parts: StoreParts;
+  // Bound: the limit on calls.
   readonly #versions = new Map<number, string>();
   #charge?: Charge;
   #isKept = false;

@@ -32,9 +32,9 @@ export class ProcessSandbox {
   /** The number of programs that can compute at the same time. The server itself needs a core. */
   readonly #places: number = Math.max(1, (globalThis.navigator?.hardwareConcurrency || 2) - 1);
   /** The processes that have not ended. */
-  // Bound: `code.programs`.
+  // Bound: the programs that run or wait.
   readonly #running = new Set<ProgramProcess>();
-  #spare?: { readonly process: ProgramProcess; readonly stopTimer: () => void };
+  #spare?: { readonly wall: ProgramProcess; readonly stopTimer: () => void };
   #slots?: Slots;
   #isClosed = false;
 
@@ -46,33 +46,33 @@ export class ProcessSandbox {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#spare?.stopTimer();
-    await Promise.all([...this.#running].map((process) => this.#end(process)));
+    await Promise.all([...this.#running].map((wall) => this.#end(wall)));
   }
 
   async #run({ code, call, limits, signal, account }: Job): Promise<SandboxResult> {
     const slots = this.#slots ??= toSlots(account, this.#places);
     const answers = new Answers(call);
-    let process: ProgramProcess | undefined;
+    let wall: ProgramProcess | undefined;
     let next = toLine({ kind: "run", code, ...limits });
     try {
       while (true) {
         const give = await takePlace(slots, account, signal);
         let message;
         try {
-          process ??= this.#take();
-          message = await process.compute(next, { answers, limits, signal });
+          wall ??= this.#take();
+          message = await wall.compute(next, { answers, limits, signal });
         } finally {
           give();
         }
-        const { logs } = process;
+        const { logs } = wall;
         if (message.kind === "value") return { logs, ...message.text && { value: JSON.parse(message.text) } };
         if (message.kind === "error") return { logs, error: describeError(message.text, code, limits) };
         if (message.kind === "slow") return { logs, error: toTooSlow(limits.cpuMs) };
         next = await deadline(answers.next(), { signal });
       }
     } finally {
-      if (process) {
-        void this.#end(process);
+      if (wall) {
+        void this.#end(wall);
         this.#prepare();
       }
     }
@@ -84,30 +84,30 @@ export class ProcessSandbox {
     const spare = this.#spare;
     this.#spare = undefined;
     spare?.stopTimer();
-    return spare?.process.isAlive ? spare.process : this.#start();
+    return spare?.wall.isAlive ? spare.wall : this.#start();
   }
 
   #start(): ProgramProcess {
-    const process = new ProgramProcess();
-    this.#running.add(process);
-    return process;
+    const wall = new ProgramProcess();
+    this.#running.add(wall);
+    return wall;
   }
 
-  async #end(process: ProgramProcess): Promise<void> {
-    await process.end();
-    this.#running.delete(process);
+  async #end(wall: ProgramProcess): Promise<void> {
+    await wall.end();
+    this.#running.delete(wall);
   }
 
   /** Starts a process for the next program, because models run several programs one after the other. */
   #prepare(): void {
     if (this.#isClosed || this.#spare) return;
-    const process = this.#start();
-    process.abandon();
+    const wall = this.#start();
+    wall.abandon();
     const stopTimer = startBackgroundTimer(() => {
-      if (this.#spare?.process === process) this.#spare = undefined;
-      void this.#end(process);
+      if (this.#spare?.wall === wall) this.#spare = undefined;
+      void this.#end(wall);
     }, IDLE_MS);
-    this.#spare = { process, stopTimer };
+    this.#spare = { wall, stopTimer };
   }
 }
 
@@ -163,7 +163,9 @@ class Answers {
     this.count++;
     const add = (text: string, isError: boolean) => {
       const line = toLine({ kind: "answer", id, isError, text });
-      if (line.length > MAX_LINE) throw new RangeError(`Cannot return the result of ${name} to the program: it is too long`);
+      if (line.length > MAX_LINE) {
+        throw new RangeError(`Cannot return the result of ${name} to the program: it is too long`);
+      }
       this.#ready.push(line);
       this.#wake.resolve();
     };
@@ -196,6 +198,7 @@ interface Computing {
 
 /** A process for one program. */
 class ProgramProcess {
+  // Bound: the limit on output.
   readonly logs: string[] = [];
   isAlive = true;
   readonly #child: Child = startChild(toTarget(), { readsErrors: true });
@@ -232,7 +235,7 @@ class ProgramProcess {
       await this.#child.write(line).catch(() => {});
       while (true) {
         const next = await this.#next();
-        if (next?.kind === "log" && (this.#length += next.text.length) <= 2 * limits.outputBytes) {
+        if (next?.kind === "log" && (this.#length += next.text.length) <= 2 * limits.outputCharacters) {
           this.logs.push(next.text);
         } else if (next?.kind === "call" && answers.count < limits.calls) answers.begin(next);
         else if (next?.kind === "waiting" || next?.kind === "value" || next?.kind === "error") return next;
@@ -313,7 +316,15 @@ const NEEDED = ["DENO_DIR", "NPM_CONFIG_REGISTRY"];
 
 /** Returns the command that starts a process, with as few permissions as the runtime can give it. */
 function toTarget() {
-  const url = new URL(`./program_child${import.meta.url.slice(-3)}`, import.meta.url);
+  const [suffix = ".js"] = /\.[jt]s$/.exec(import.meta.url) ?? [];
+  const url = new URL(`./program_child${suffix}`, import.meta.url);
+  // Node and Bun read the package from files.
+  if (!deno && !findProcess().getBuiltinModule("fs").existsSync(url)) {
+    throw new Error(
+      "Cannot run a program: the file of its process is missing, because @x/mcp was bundled with the server; leave @x/mcp " +
+        "out of the bundle, or pass a sandbox to codeMode()",
+    );
+  }
   const known = NEEDED.flatMap((name) => {
     const value = deno ? readVariable(name) : undefined;
     return value === undefined ? [] : [[name, value]];

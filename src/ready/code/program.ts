@@ -48,8 +48,10 @@ class Program {
   readonly #stopping = new AbortController();
   // Bound: the limit on calls.
   readonly #entries = new Map<number, Entry & { readonly isSafe: boolean }>();
+  // Bound: the limit on calls.
   readonly #running = new Set<Promise<unknown>>();
   /** The outcomes of earlier runs that the program has not got yet, by their order. */
+  // Bound: the limit on calls.
   readonly #replayed = new Map<number, () => void>();
   readonly #isReplayed = Promise.withResolvers<void>();
   readonly #orders: number;
@@ -241,11 +243,9 @@ function toOutcome(error: unknown, { core, call }: Pick<Parts, "core" | "call">)
     return { error: texts.join("\n") || error.message };
   }
   // The program gets what a client would get.
-  const { code, message, data } = isMcpError(error) ? error : core.report(error, call);
-  const text = code === INTERNAL_ERROR && Object(data).errorId !== undefined
-    ? toFailedText({ code, message, data } as never)
-    : message;
-  return { error: text, code };
+  const shown = isMcpError(error) ? error : core.report(error, call);
+  const isReported = shown.code === INTERNAL_ERROR && Object(shown.data).errorId !== undefined;
+  return { error: isReported ? toFailedText(shown) : shown.message, code: shown.code };
 }
 
 /** Checks what the sandbox of an author returns. */

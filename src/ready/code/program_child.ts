@@ -49,7 +49,7 @@ class Program {
   readonly #prelude: Value;
   #isOver = false;
 
-  constructor(vm: Vm, { outputBytes, calls }: RunMessage) {
+  constructor(vm: Vm, { outputCharacters, calls }: RunMessage) {
     this.#vm = vm;
     const bind = (name: string, run: (...given: readonly Value[]) => void) =>
       vm.newFunction(name, (...given) => {
@@ -61,7 +61,7 @@ class Program {
     });
     const log = bind("log", (text) => send({ kind: "log", text: text.toString() }));
     const end = bind("end", (isValue, text) => this.#end(isValue.toNumber() === 1, text.toString()));
-    const numbers = [outputBytes, MAX_INPUT, calls].map((each) => vm.newNumber(each));
+    const numbers = [outputCharacters, MAX_INPUT, calls].map((each) => vm.newNumber(each));
     this.#prelude = vm.callFunction(vm.evalCode(PRELUDE, "prelude"), vm.undefined, call, log, end, ...numbers);
   }
 

@@ -9,7 +9,7 @@ export interface SandboxLimits {
   /** Maximum memory of the program in bytes. */
   readonly memoryBytes: number;
   /** Maximum length of what the program returns, as JSON, and of what it logs, in characters. */
-  readonly outputBytes: number;
+  readonly outputCharacters: number;
   /** Maximum number of calls. */
   readonly calls: number;
   /** The time that the program sees, in milliseconds since 1970. It stands still, so that a program can run again. */

@@ -335,7 +335,7 @@ function toTarget() {
     // Check the permission first, because Deno would otherwise prompt.
     if ((deno.permissions?.querySync({ name: "run", command }).state ?? "granted") !== "granted") {
       throw new Error(
-        "Cannot run a program: Deno does not permit this server to start processes; run it with --allow-run=deno, or " +
+        `Cannot run a program: Deno does not permit this server to start processes; run it with --allow-run=${command}, or ` +
           "pass a sandbox to codeMode()",
       );
     }

@@ -1,10 +1,10 @@
 // The processes of programs: they end with their programs, with the call and with the server, and need a permission.
 import { assert, assertEquals } from "@std/assert";
-import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { createServer, tool } from "../../mod.ts";
 import { codeMode } from "../../src/ready/code/code.ts";
+import { startChild } from "../../src/client/child_process.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { onDeno } from "../support/on_deno.ts";
@@ -57,12 +57,14 @@ Deno.test("a server without programs starts no process", async () => {
   await server.close();
 });
 
-function runWith(flags: readonly string[]): Promise<string> {
-  const words = ["run", "--quiet", "--no-check", "--no-prompt", ...flags, "tests/code/limited_server.ts"];
-  const child = spawn(process.execPath, words, { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
-  let text = "";
-  child.stdout.on("data", (bytes) => text += bytes);
-  return new Promise((resolve) => child.once("close", () => resolve(text)));
+/** Does not use `spawn` of `node:child_process`, because Deno gives all permissions to processes that it starts so. */
+async function runWith(flags: readonly string[]): Promise<string> {
+  const args = ["run", "--quiet", "--no-check", "--no-prompt", ...flags, "tests/code/limited_server.ts"];
+  const { output, exited, closeInput } = startChild({ command: process.execPath, args, cwd: root });
+  const text = await new Response(output).text();
+  await exited;
+  await closeInput().catch(() => {});
+  return text;
 }
 
 onDeno("on Deno, programs need only the permission to run Deno, and its error names it", async () => {

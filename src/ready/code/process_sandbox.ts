@@ -311,8 +311,11 @@ function toMissing(state: string): Error {
   return new Error(`Cannot run a program: the interpreter cannot be loaded (${state}); ${remedy}`);
 }
 
-/** Environment variables that a process needs to find packages, in addition to those of every child process. */
-const NEEDED = ["DENO_DIR", "NPM_CONFIG_REGISTRY"];
+/** Environment variables with which Deno finds packages. The program in the process cannot read them. */
+const NEEDED = [
+  ...["DENO_DIR", "DENO_CERT", "DENO_TLS_CA_STORE", "NODE_EXTRA_CA_CERTS"],
+  ...["NPM_CONFIG_REGISTRY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"],
+];
 
 /** Returns the command that starts a process, with as few permissions as the runtime can give it. */
 function toTarget() {

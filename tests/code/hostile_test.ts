@@ -101,7 +101,8 @@ behaviour("limits end programs, and the next one runs", async (connect) => {
     const [text] = await run(client, code);
     assert(text.startsWith("!") && text.includes(part), `${code}: ${text}`);
   }
-  assertEquals(await run(client, "return await tools.ping()"), ["pong"]);
+  const { client: other } = await connect({ handlers: [ping, codeMode()] });
+  assertEquals(await run(other, "return await tools.ping()"), ["pong"]);
 });
 
 behaviour("calls, logs and arguments have limits", async (connect) => {

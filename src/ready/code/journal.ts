@@ -82,9 +82,11 @@ export async function openJournal(ctx: Context, call: Call, core: FeatureParts):
   return journal;
 }
 
+// Bound: it stays empty.
+const NONE: ReadonlyMap<number, Entry> = new Map();
+
 const NOTHING: Omit<Journal, keyof ProgramId> = {
-  // Bound: it stays empty.
-  known: new Map(),
+  known: NONE,
   begin: () => Promise.resolve(true),
   end: () => Promise.resolve(),
   pause: () => Promise.resolve(),

@@ -39,7 +39,7 @@ function explainSyntax(source: string, message: string): string {
 
 /** Matches the beginning of a type, and annotations of variables, parameters and results. */
 const TYPES =
-  /^\s*(interface|type|enum|declare|namespace)\s+\w|\b(const|let|var)\s+[\w{}[\], ]+:\s*[\w{["'(]|[(,]\s*\w+\??:\s*[\w[{]+|\)\s*:\s*[\w[{]|\bas\s+\w|\bsatisfies\s+\w|<\w+(\[\])?>\(/;
+  /^\s*(interface|type|enum|declare|namespace)\s+\w|\b(const|let|var)\s[\w{}[\], ]{1,80}:\s?[\w{["'(]|[(,]\s?\w{1,40}\??:\s?[\w[{]|\)\s?:\s?[\w[{]|\bas\s\w|\bsatisfies\s\w|<\w{1,40}(\[\])?>\(/;
 
 /** Returns the code of a program without the fence around it. */
 export function removeFence(code: string): string {

@@ -132,7 +132,7 @@ class StateJournal implements Journal {
     }
   }
 
-  /** Reserves the room before the first call, because a question cannot be taken back when there is no room for it. */
+  /** Reserves the room before the first call, because a question cannot be taken back when the room is missing. */
   async #reserve(ctx: Context, key: string): Promise<void> {
     const { promise } = this.#written;
     promise.catch(() => {});
@@ -149,7 +149,7 @@ class StateJournal implements Journal {
       this.#writing = writing;
       return;
     }
-    throw toBusy("run a program: the state of the call has no room for its calls", "calls.stateBytes");
+    throw toBusy("run a program: the state of the call is too full for its calls", "calls.stateBytes");
   }
 
   async pause(entries: ReadonlyMap<number, Entry & { readonly isSafe: boolean }>): Promise<void> {

@@ -79,6 +79,7 @@ const FORM: ShortListForm = {
     return [
       tool({
         name: names.search,
+        title: "Search tools",
         description:
           "Finds tools by what they do. This server has more tools than this list shows: search before you " +
           `decide that something is impossible. Call the tools that you find with ${call}.`,

@@ -29,11 +29,20 @@ export type {
   Layer,
   LayerCall,
   LayerEntry,
+  LayerResult,
   LayerRun,
   OutputPart,
   Steps,
   UseItem,
 } from "../server/engine/layers.ts";
+export type { Argument, Member } from "../server/engine/added.ts";
+export {
+  argument,
+  type ArgumentOptions,
+  member,
+  type MemberOptions,
+  type ValueOf,
+} from "../server/handlers/added_parts.ts";
 export { layer } from "../server/handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";

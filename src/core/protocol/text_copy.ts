@@ -3,6 +3,7 @@
  *
  * @see specification/2026-07-28/server/tools (Structured Content)
  */
+import { parseJson } from "../kit/json.ts";
 import { isObject, type Result } from "./jsonrpc.ts";
 import { MAX_LINE, type TextCopy } from "./text_option.ts";
 
@@ -34,6 +35,25 @@ export function restoreText(result: Result): Result {
   if (!(SHORT in result) || structuredContent === undefined || !Array.isArray(content)) return result;
   const own = content.filter((block) => !(isObject(block) && SHORT in block));
   return { ...result, content: [...copyText(structuredContent, "full").content, ...own] };
+}
+
+/** Returns a result with other structured content, which also replaces the copy in its texts, if there is a copy. */
+export function withStructured(result: Result, structuredContent: unknown): Result {
+  const { content, structuredContent: before } = result;
+  if (!Array.isArray(content)) return { ...result, structuredContent };
+  const isCopy = (text: unknown) => typeof text === "string" && isJsonOf(text, before);
+  const copied = content.map((block) => {
+    if (!isObject(block) || block.type !== "text") return block;
+    if (SHORT in block) return { ...block, text: summarize(structuredContent) };
+    return isCopy(block.text) ? { ...block, text: toJsonText(structuredContent) } : block;
+  });
+  return { ...result, content: copied, structuredContent };
+}
+
+function isJsonOf(text: string, value: unknown): boolean {
+  if (text === toJsonText(value)) return true;
+  const parsed = /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
+  return parsed !== undefined && JSON.stringify(parsed) === JSON.stringify(value);
 }
 
 /** Returns a value as JSON. The elements of a long array or object are on separate lines. */

@@ -105,9 +105,9 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   return made;
 }
 
-/** Sets what an input schema is compiled to, for a schema that only the library can read. */
-export function presetInput(schema: StandardSchema, made: CompiledSchema): void {
-  compiled.input.set(schema, made);
+/** Sets what a schema is compiled to, for a schema that only the library can read. */
+export function presetSchema(schema: StandardSchema, use: SchemaOptions["use"], made: CompiledSchema): void {
+  compiled[use].set(schema, made);
 }
 
 /** Maximum number of parts to search for the cause of an error. A getter may return a new part at each access. */

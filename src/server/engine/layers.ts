@@ -10,6 +10,7 @@ import type { Allow, Context } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../../core/protocol/listed.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
+import type { Argument, Member } from "./added.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { Requirement } from "../call/question.ts";
 import type { NoServices } from "../call/service.ts";
@@ -165,7 +166,18 @@ export interface Steps<in Input = unknown, in Services = NoServices, in out Stat
    * Gets the finished result of the handler, before the server's middleware. Returns another result, or `undefined` to
    * leave the result unchanged. Of several layers, the innermost gets the result first.
    */
-  readonly result?: (result: Result, call: LayerCall<State>) => Result | undefined | Promise<Result | undefined>;
+  readonly result?: (result: Result, call: LayerResult<State>) => Result | undefined | Promise<Result | undefined>;
+  /**
+   * An argument that the layer adds to tools. The steps `limit`, `enter`, `run` and `result` read its value with
+   * `given(token)`. A tool whose input schema has no place for it stays as it is, and `observer.fault` gets the reason.
+   * Ignored for other handlers than tools.
+   */
+  readonly argument?: Argument;
+  /**
+   * A member that the layer adds to the structured content of tools. The step `result` sets it with `set(token, value)`.
+   * Ignored for other handlers than tools.
+   */
+  readonly member?: Member;
   /** Metadata for the handler's list entry. The handler's `_meta` takes precedence. */
   readonly list?: Meta;
   /** Capabilities that the client must have declared, such as `["elicitation"]`. */
@@ -209,7 +221,7 @@ export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> 
   readonly registers?: boolean;
 }
 
-/** One call of a handler in the step `limit` or `result` of a layer. The methods can be destructured. */
+/** One call of a handler in the step `limit` of a layer. The methods can be destructured. */
 export interface LayerCall<out State = unknown> {
   /** The context of the call, without services. */
   readonly ctx: Context<never>;
@@ -239,6 +251,26 @@ export interface LayerCall<out State = unknown> {
   readonly hasEnded: boolean;
   /** Reports to the observer that the call has reached a limit of the layer, such as `handler.circuit`. */
   readonly reachLimit: (name: string) => void;
+  /**
+   * Returns the value of an argument that a layer of the tool adds. Returns `undefined` if the call does not have the
+   * argument, and for a tool that could not get the argument. In `limit` and `enter`, also for an invalid value: the call
+   * is refused with its other arguments.
+   *
+   * @throws {TypeError} if no layer of the handler adds the argument.
+   */
+  readonly given: <T>(token: Argument<T>) => T | undefined;
+}
+
+/** One call of a handler in the step `result` of a layer. The methods can be destructured. */
+export interface LayerResult<out State = unknown> extends LayerCall<State> {
+  /**
+   * Sets a member of the structured content, and of its text copy, in the result that the step returns. Returns `false`
+   * if there is no place for the member: the result is an error, or its structured content is not an object or has a
+   * member of this name, or the tool could not get the member. An invalid value is a fault, and the call fails.
+   *
+   * @throws {TypeError} if the layer does not add the member.
+   */
+  readonly set: <T>(token: Member<T>, value: T) => boolean;
 }
 
 /** One call of a handler in the step `enter` of a layer. The methods can be destructured. */

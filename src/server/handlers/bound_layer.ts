@@ -6,7 +6,9 @@ import type { Call } from "../call/call.ts";
 import { toClientKey } from "../call/client_key.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
+import { readGiven } from "../call/given.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import { quote } from "../../core/protocol/errors.ts";
 import type { Life } from "../engine/extension.ts";
 import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../engine/layers.ts";
 import type { Handler, ShownEntry } from "../visibility/feature.ts";
@@ -137,6 +139,18 @@ export class StepCall implements LayerCall<never> {
   get reachLimit(): LayerCall["reachLimit"] {
     const { call, bound: { place } } = this.#parts;
     return (name) => toCore(call).observing?.reach(name, call.link.account.key, place);
+  }
+
+  get given(): LayerCall["given"] {
+    const { call, bound: { steps, shown } } = this.#parts;
+    return (token) => {
+      if (token !== steps.argument && !shown?.added?.has(token)) {
+        const state = `no layer of the handler adds it; set argument in the steps of layer ${quote(steps.name)}`;
+        throw new TypeError(`Cannot read the argument ${quote(Object(token).name)}: ${state}`);
+      }
+      // The cast is safe, because the schema of the token has returned the value.
+      return readGiven(call)?.values.get(token) as never;
+    };
   }
 }
 

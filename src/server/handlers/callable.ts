@@ -66,6 +66,7 @@ export function compileNamed<D extends Callable & { readonly vary?: Vary<D> }>(
   core: FeatureParts,
 ): Compiled {
   const definitions = toDefinitions<D>(handlers);
+  for (const { layers } of definitions) layers?.report?.(core);
   const toRunner = (definition: D) => {
     const { allow, headers, scopes, requires, vary, layers } = definition;
     const runner = { allow, headers, scopes, requires, vary, run: toRun(definition, core) };

@@ -49,6 +49,7 @@ export interface Layered {
 export function describeLayers(
   { requires = [], run, read = run }: CompiledOptions,
   layered: Layered,
+  problems: readonly string[] = [],
 ): Pick<HandlerLayers, "steps" | "requires" | "warnings" | "verify"> {
   const { handler, items, layers, runs } = layered;
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
@@ -58,7 +59,7 @@ export function describeLayers(
   return {
     steps: listSteps(items, runs),
     requires: [...readRequirements(needs, handler.key) ?? [], ...declared],
-    warnings: () => layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? []),
+    warnings: () => [...problems, ...layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? [])],
     verify: (handlers, name) => verify(layered, handlers, name),
   };
 }
@@ -111,6 +112,7 @@ function listSteps(
       return item.steps[step] ? [{ step, layer: item.steps.name }] : [];
     });
   const outermost: LayerStep[] = [
+    ...list("argument"),
     ...list("limit"),
     ...list("enter"),
     ...layers.flatMap(({ layer, steps: { name } }) =>

@@ -7,6 +7,7 @@ import { INVALID_PARAMS, INVALID_REQUEST, McpError, withLimits } from "../../cor
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
+import { readGiven } from "../call/given.ts";
 import { show } from "../../core/known_options.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue, Filter } from "../visibility/guards.ts";
@@ -31,7 +32,7 @@ export async function runIdempotent(
   if (key === undefined) return await begin(filter);
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
   const claims = core.state.slot(KeyedRuns, () => new KeyedRuns(core.ticker));
-  const { arguments: sent = {} } = call.params;
+  const { rest: sent = call.params.arguments ?? {} } = readGiven(call) ?? {};
   const hidden = readHidden(call);
   const input = await toFingerprint(hidden ? [sent, hidden] : sent, value);
   const start = async (): Promise<Returned> => {

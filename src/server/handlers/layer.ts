@@ -8,7 +8,7 @@ import { keep } from "../capacity/charges.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
-import { ADDED, CALL, INTERNALS } from "../../core/internals.ts";
+import { ADDED, CALL, INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
 import type { NoServices } from "../call/service.ts";
@@ -16,6 +16,7 @@ import type { GroupedOptions, Handler, HandlerLayers, ShownEntry } from "../visi
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
+import type { AddedInternals } from "../engine/added.ts";
 import type {
   ExtensionPart,
   HandlerInfo,
@@ -105,6 +106,8 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     rank: ["ask", "reuse", "repeat", "break"],
     onOutput: "function",
     result: "function",
+    argument: true,
+    member: true,
     list: true,
     requires: "list",
     handlers: "list",
@@ -134,7 +137,8 @@ const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter
 const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
 
 /** The options of all kinds of handlers, of which each kind has some. */
-interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED>, CompiledOptions {
+interface Options
+  extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED | typeof LISTED>, CompiledOptions {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly layers?: HandlerLayers;
@@ -203,6 +207,10 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
     if (steps[member] === undefined || steps[step]) continue;
     throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
   }
+  for (const kind of ["argument", "member"] as const) {
+    const problem = findTokenProblem(kind, steps[kind]);
+    if (problem) throw refuse(problem);
+  }
   const { start } = steps;
   // The part has only the name of the layer. With the name of a handler, a new order of the handlers would lose its data.
   const part = `layer ${JSON.stringify(name)}`;
@@ -210,7 +218,16 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
   return { layer, steps, place: key };
 }
 
-function applyToHandler(options: Options, applied: Layered): Options {
+/** Checks that a member of a layer's steps is a token of the same kind. Returns the problem. */
+function findTokenProblem(kind: AddedInternals["kind"], token: unknown): string | undefined {
+  const { kind: own }: Partial<AddedInternals> = Object(Object(token)[INTERNALS]);
+  if (token === undefined || own === kind) return;
+  return `has the ${kind} ${show(token)}; create it with ${kind}({ name, schema })`;
+}
+
+function applyToHandler(given: Options, applied: Layered): Options {
+  const added = addTokens(given, applied);
+  const options = { ...given, ...added?.schemas };
   const { handler, items, layers, runs, shown } = applied;
   const { run, [ADDED]: change = (added: Handler) => added } = options;
   const { key: place } = handler;
@@ -228,7 +245,8 @@ function applyToHandler(options: Options, applied: Layered): Options {
     ...run && runs.length && { run: wrapRun(run, runs) },
     _meta: toMeta(options, place, layers),
     layers: {
-      ...describeLayers(options, applied),
+      ...describeLayers(options, applied, added?.problems),
+      report: added?.problems && ((core) => reportAbsent(added.problems, core)),
       shown,
       also: [
         ...layers.flatMap(({ layer, steps }) => [
@@ -244,12 +262,48 @@ function applyToHandler(options: Options, applied: Layered): Options {
         options,
         place,
         around: layers.flatMap((bound) => toMiddleware(bound, bound.steps.around)),
+        open: added?.open,
       }),
       get completion() {
         return toCompletion(applied);
       },
     },
   };
+}
+
+/** Adds the arguments and members of the layers to the schemas of a tool. Returns `undefined` if there are none. */
+function addTokens(options: Options, { handler: { kind, key: place }, layers, shown }: Layered) {
+  if (kind !== "tool") return;
+  const list = (kind: "argument" | "member") =>
+    layers.flatMap(({ steps: { name: layer, [kind]: token } }) => token ? [{ token, layer }] : []);
+  const tokens = { arguments: list("argument"), members: list("member") };
+  const [first] = [...tokens.arguments, ...tokens.members];
+  if (!first) return;
+  const { input, output, [LISTED]: listed } = options;
+  const isForeign = listed?.foreign !== undefined;
+  const parts = first.token[INTERNALS].add({ place, ...tokens, input, output, isForeign });
+  const { absent, open } = parts;
+  const all = [...tokens.arguments, ...tokens.members];
+  shown.added = new Map(all.map(({ token }) => [token, !absent.has(token)]));
+  const schemas = { ...parts.input && { input: parts.input }, ...parts.output && { output: parts.output } };
+  const problems = [...absent.values()].map((state) => `Cannot change ${place}: ${state}`);
+  return { schemas, open, problems: problems.length ? problems : undefined };
+}
+
+/** The key of the problems that were reported, which each server has once. */
+const REPORTED = {};
+
+/** Maximum number of problems that a server reports. */
+const MAX_PROBLEMS = 20;
+
+function reportAbsent(problems: readonly string[] = [], core: FeatureParts): void {
+  // Bound: `MAX_PROBLEMS`.
+  const reported = core.state.slot(REPORTED, () => new Set<string>());
+  for (const problem of problems) {
+    if (reported.has(problem) || reported.size >= MAX_PROBLEMS) continue;
+    reported.add(problem);
+    core.report(new TypeError(problem));
+  }
 }
 
 /** Whether a layer gets the final result of each call. Only the user's consent does not depend on the result. */

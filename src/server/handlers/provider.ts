@@ -483,7 +483,7 @@ class ServedProvider implements Source {
 
   /** Returns a found handler with the options of the provider and the rules of the server. */
   #serve(found: unknown, refuse: (state: string) => Error): Handler {
-    const { all, rule } = this.#parts;
+    const { core, all, rule } = this.#parts;
     const { kind, change } = this.#definition;
     const remedy = `return a ${kind.name} of ${kind.name}() or ${kind.name}.from()`;
     if (typeof found !== "object" || !found || !Object.hasOwn(found, INTERNALS)) {
@@ -499,6 +499,7 @@ class ServedProvider implements Source {
     if (!changed) {
       changed = change(handler);
       changed[INTERNALS].layers?.verify(all, toName(changed));
+      changed[INTERNALS].layers?.report?.(core);
       this.#changed.set(handler, changed);
     }
     const members = withAlso(changed);

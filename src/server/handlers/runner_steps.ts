@@ -2,9 +2,11 @@
  * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`, and the layers of
  * extensions.
  */
-import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { quote } from "../../core/protocol/errors.ts";
+import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
+import { withStructured } from "../../core/protocol/text_copy.ts";
 import type { Schema } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -15,7 +17,8 @@ import { compose, type Middleware } from "../call/middleware.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 import type { Timeout } from "../../core/timers.ts";
 import type { WrappedCall } from "../engine/extension.ts";
-import type { LayerEntry } from "../engine/layers.ts";
+import type { AddedParts, Member } from "../engine/added.ts";
+import type { LayerEntry, LayerResult } from "../engine/layers.ts";
 import type { Apply, Executor, Runner, RunWithin } from "../visibility/feature.ts";
 import { type Bound, type CallParts, StepCall, toCore, type With, withState } from "./bound_layer.ts";
 import type { WrappingLayer } from "./extension_call.ts";
@@ -28,20 +31,30 @@ export interface Around {
   readonly place: string;
   /** Middleware from the step `around`. */
   readonly around: readonly Middleware[];
+  /** Takes the arguments of layers out of the arguments of a call. */
+  readonly open?: AddedParts["open"];
 }
 
-export function toApply(layers: readonly Bound[], { options, place, around }: Around): Apply {
+export function toApply(layers: readonly Bound[], { options, place, around, open }: Around): Apply {
   const limits = layers.filter((bound): bound is With<"limit"> => !!bound.steps.limit);
   const enters = layers.filter((bound): bound is With<"enter"> => !!bound.steps.enter);
   const results = layers.filter((bound): bound is With<"result"> => !!bound.steps.result).reverse();
   const times = layers.flatMap(({ steps: { timeoutMs } }) => timeoutMs ?? []);
   const timeoutMs = times.length ? Math.min(...times) : undefined;
-  const outers = [...enters.map(toEntering), ...toExtended(layers, options, place)];
+  const outers = [
+    ...open && enters.length
+      ? [(call, { next, end }) => openBefore(open, (call) => next(call, end))(call)] satisfies Outer[]
+      : [],
+    ...enters.map(toEntering),
+    ...toExtended(layers, options, place),
+  ];
   const isWithin = outers.length > 0 || timeoutMs !== undefined;
   if (!limits.length && !isWithin && !results.length && !around.length) return (runner) => runner;
-  const check = limits.reduceRight<Runner["check"]>(withLimit, undefined);
+  const limited = limits.reduceRight<Runner["check"]>(withLimit, undefined);
+  const check = limited && open ? openBefore(open, limited) : limited;
   return (runner) => {
-    const inner: Runner = { run: results.reduce(withResult, compose(around, (call) => runner.run(call))) };
+    const run = compose(around, (call) => runner.run(call));
+    const inner: Runner = { run: results.reduce(withResult, open && around.length ? openBefore(open, run) : run) };
     // Layers with `enter` learn when the handler has ended.
     const watched: Runner = { run: (call) => call.passed?.run(call, inner) ?? inner.run(call) };
     return {
@@ -55,16 +68,78 @@ export function toApply(layers: readonly Bound[], { options, place, around }: Ar
 
 function withResult(inner: Runner["run"], bound: With<"result">): Runner["run"] {
   const change = (result: Result, call: Call) => {
-    const changed = withState(bound, call, (state) => bound.steps.result(result, new StepCall({ call, bound, state })));
+    const members = new Members(result, bound);
+    const changed = withState(
+      bound,
+      call,
+      (state) => bound.steps.result(result, new StepResult({ call, bound, state, members })),
+    );
     const received = { result, call, bound };
-    return isPromiseLike(changed)
-      ? Promise.resolve(changed).then((changed) => toChecked(changed, received))
-      : toChecked(changed, received);
+    const finish = (changed: unknown) => {
+      const checked = toChecked(changed, received);
+      if (!members.isChanged) return checked;
+      return checked instanceof Promise ? checked.then((left) => members.apply(left)) : members.apply(checked);
+    };
+    return isPromiseLike(changed) ? Promise.resolve(changed).then(finish) : finish(changed);
   };
   return (call) => {
     const result = inner(call);
     return result instanceof Promise ? result.then((result) => change(result, call)) : change(result, call);
   };
+}
+
+/** The members of structured content that a layer sets in a result. */
+class Members {
+  readonly #result: Result;
+  readonly #bound: Bound;
+  #values?: Map<Member, unknown>;
+
+  constructor(result: Result, bound: Bound) {
+    this.#result = result;
+    this.#bound = bound;
+  }
+
+  get isChanged(): boolean {
+    return this.#values !== undefined;
+  }
+
+  set(token: Member, value: unknown): boolean {
+    const { steps, shown, place } = this.#bound;
+    if (token !== steps.member) {
+      const state = `the layer ${quote(steps.name)} does not add it; set member in its steps`;
+      throw new TypeError(`Cannot set the member ${quote(Object(token).name)} of ${place}: ${state}`);
+    }
+    const { structuredContent, isError } = this.#result;
+    const hasPlace = isObject(structuredContent) && !Object.hasOwn(structuredContent, token.name) && !isError;
+    if (!hasPlace || shown?.added?.get(token) === false) return false;
+    (this.#values ??= new Map()).set(token, value);
+    return true;
+  }
+
+  /** Returns a result with the members, and with a text copy that contains them. */
+  async apply(result: Result): Promise<Result> {
+    const { structuredContent } = result;
+    // The layer has returned another result.
+    if (!isObject(structuredContent) || !this.#values) return result;
+    const members: [string, unknown][] = [];
+    const { place, steps } = this.#bound;
+    for (const [{ name, [INTERNALS]: internals }, given] of this.#values) {
+      const { problem } = await internals.value.check(given);
+      const action = `set the member ${quote(name)} of ${place} in the layer ${quote(steps.name)}`;
+      if (problem !== undefined) throw new TypeError(`Cannot ${action}: ${problem}`);
+      members.push([name, given]);
+    }
+    return withStructured(result, { ...structuredContent, ...Object.fromEntries(members) });
+  }
+}
+
+class StepResult extends StepCall implements LayerResult<never> {
+  readonly set: LayerResult["set"];
+
+  constructor({ members, ...parts }: CallParts & { readonly members: Members }) {
+    super(parts);
+    this.set = (token, value) => members.set(token, value);
+  }
 }
 
 interface Received {
@@ -160,6 +235,17 @@ function toWrappedHandler({ name, uri, input, output }: CompiledOptions, place: 
     get outputSchema() {
       return toJsonSchema(output, "output");
     },
+  };
+}
+
+/** Takes the arguments of layers out of the arguments of a call before a step reads them. */
+function openBefore<T>(
+  open: NonNullable<AddedParts["open"]>,
+  run: (call: Call) => T | Promise<T>,
+): (call: Call) => T | Promise<T> {
+  return (call) => {
+    const opening = open(call);
+    return opening ? opening.then(() => run(call)) : run(call);
   };
 }
 

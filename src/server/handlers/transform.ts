@@ -11,7 +11,7 @@ import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { Checked, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import type { Issue, JsonSchema } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
-import { compileSchema, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
+import { compileSchema, presetSchema, toProblem } from "../../core/schema/schema_compiler.ts";
 import { eachSubschema, followRef, toTokens } from "../../core/schema/walker.ts";
 import type { Context } from "../call/context.ts";
 import type { Call } from "../call/call.ts";
@@ -412,7 +412,7 @@ class Table {
         jsonSchema: { input: toJson, output: toJson },
       },
     };
-    presetInput(changed, {
+    presetSchema(changed, "input", {
       json: toJson,
       validate: (value, call, format = toProblem) => {
         if (this.#options.isDeprecated && call) noteDeprecated(call as Call); // The cast is safe, because the caller passes the call.

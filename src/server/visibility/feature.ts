@@ -167,6 +167,8 @@ export interface HandlerLayers {
   readonly seesResults?: boolean;
   /** Returns warnings for `mcp check`. */
   warnings(): readonly string[];
+  /** Reports arguments and members that layers could not add, once for each server. Set if there are any. */
+  readonly report?: (core: FeatureParts) => void;
   /**
    * Checks the layers against all handlers of the server. Throws a `TypeError` with the handler's name if a check fails.
    */
@@ -181,6 +183,8 @@ export interface HandlerLayers {
 
 export interface ShownEntry {
   wire?: Wire;
+  /** The arguments and members that layers add, and whether the schemas contain them. */
+  added?: ReadonlyMap<object, boolean>;
 }
 
 /** Makes the entry of a handler known to its layers. */

@@ -1,0 +1,32 @@
+/**
+ * Remembers what layers have taken out of the arguments of a call.
+ */
+import type { Params } from "../../core/protocol/jsonrpc.ts";
+
+/** The arguments of a call, without and with the arguments that layers have added. */
+export interface Given {
+  /** The object from which the arguments were taken. */
+  readonly source: unknown;
+  /** The arguments of the tool itself. */
+  readonly rest: Params;
+  /** The values of the added arguments, by token. An argument that was not sent has no value. */
+  readonly values: ReadonlyMap<object, unknown>;
+  /** Why the added arguments are invalid. */
+  readonly problem?: string;
+}
+
+// By parameters, because layers of extensions replace calls, but not their parameters.
+const all = new WeakMap<Params, Given>();
+
+interface GivenCall {
+  readonly params: Params;
+}
+
+export function noteGiven({ params }: GivenCall, given: Given): void {
+  all.set(params, given);
+}
+
+/** Returns `undefined` if no layer of the called tool adds an argument, or if the arguments were not read yet. */
+export function readGiven({ params }: GivenCall): Given | undefined {
+  return all.get(params);
+}

@@ -30,7 +30,10 @@ export const WAY_NAMES = {
 
 export type WayName = keyof typeof WAY_NAMES;
 
-/** The steps of layers. `timeoutMs` has the name `layerTimeout` here, and the other members of a layer are no steps. */
+/**
+ * The steps of layers. `argument` and `member` are no steps: the input schema takes the argument, and `result` sets the
+ * member. `timeoutMs` has the name `layerTimeout` here, and the other members of a layer are no steps.
+ */
 type LayerStep = Exclude<
   keyof Steps,
   | "name"
@@ -40,6 +43,8 @@ type LayerStep = Exclude<
   | "rerun"
   | "ttlMs"
   | "rank"
+  | "argument"
+  | "member"
   | "list"
   | "requires"
   | "handlers"

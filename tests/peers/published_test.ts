@@ -6,6 +6,8 @@ import { Client as OfficialClient, StreamableHTTPClientTransport } from "@modelc
 import { createServer, type Handler, McpError, tool, type ToolResult } from "../../mod.ts";
 import { type Client, connect, type ListedTool, type Params } from "../../src/client/client.ts";
 import { isObject } from "../../src/core/protocol/jsonrpc.ts";
+import { argument, layer } from "../../src/layers/layers.ts";
+import { ADDED, compareAdded } from "../support/added_property.ts";
 import { JsonValues, MISTAKES } from "../support/json_values.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { random } from "../support/random.ts";
@@ -121,6 +123,37 @@ class Copy {
   }
 }
 
+/** Checks that an argument of a layer reaches the layer, and neither the tool nor another server. */
+async function compareTaken(published: readonly ListedTool[]): Promise<void> {
+  const token = argument({ name: ADDED, schema: { type: "array", items: { type: "string" } }, required: true });
+  const noted: unknown[] = [];
+  const why = layer(() => ({ name: "why", argument: token, limit: ({ given }) => void noted.push(given(token)) }));
+  const copy = new Copy(published);
+  const foreign: unknown[] = [];
+  const forwarding = published.map((each) =>
+    tool.from({ ...each, name: `foreign_${each.name}` }, (input) => (foreign.push(input), FAILED))
+  );
+  await using server = createServer({
+    name: "copy",
+    version: "1.0.0",
+    use: [why],
+    handlers: [...copy.handlers, ...forwarding],
+  });
+  await using client = await connect(server);
+  for (const { inputSchema } of await client.listTools()) assert(JSON.stringify(inputSchema.required).includes(ADDED));
+  for (const { name, inputSchema } of published) {
+    const check = compile(inputSchema);
+    const value = [...makeValues(inputSchema, 50)].find((value) => check(value));
+    if (!value) continue;
+    copy.input = undefined;
+    const own = structuredClone(value);
+    for (const called of [name, `foreign_${name}`]) await client.callTool(called, { ...own, [ADDED]: ["x"] });
+    assertEquals(copy.input, value, name);
+    assertEquals(foreign.pop(), own, name);
+    assertEquals(noted.splice(0), [["x"], ["x"]], name);
+  }
+}
+
 /** How often a value was accepted and rejected. */
 interface Counts {
   accepted: number;
@@ -192,6 +225,15 @@ Deno.test({
         `${server.pinned}: the tools are listed unchanged`,
         () => compareLists(published),
       );
+
+      await t.step(`${server.pinned}: a layer adds an argument, and changes no verdict about the others`, async () => {
+        for (const { name, inputSchema, outputSchema } of published) {
+          for (const schema of [inputSchema, outputSchema ?? {}]) {
+            assertEquals(typeof compareAdded(schema), "number", name);
+          }
+        }
+        await compareTaken(published);
+      });
 
       await t.step(`${server.pinned}: values are accepted or rejected as ajv does`, async () => {
         const copy = new Copy(published);

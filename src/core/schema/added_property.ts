@@ -18,8 +18,9 @@ export type NoPlace = "taken" | "closed";
 
 /** Returns the schema of an object that also has the property. */
 export function addProperty(given: JsonSchema, { name, schema, isRequired }: AddedProperty): JsonSchema | NoPlace {
+  const gathered = gatherDefs(given);
   // In draft-07, the keywords beside a reference do not count.
-  const { $ref, ...root } = inlineRoot(gatherDefs(given));
+  const { $ref, ...root } = isObject(followRef(gathered, String(gathered.$ref))) ? inlineRoot(gathered) : gathered;
   const opening = new Opening(root, name);
   const opened = opening.open($ref === undefined ? root : { ...root, allOf: [...toList(root.allOf), { $ref }] }, true);
   if (opening.problem) return opening.problem;

@@ -170,12 +170,12 @@ export interface Steps<in Input = unknown, in Services = NoServices, in out Stat
   /**
    * An argument that the layer adds to tools. The steps `limit`, `enter`, `run` and `result` read its value with
    * `given(token)`. A tool whose input schema has no place for it stays as it is, and `observer.fault` gets the reason.
-   * Ignored for other handlers than tools.
+   * For other handlers than tools, the server ignores it, and the steps `key` and `run` of the layer.
    */
   readonly argument?: Argument;
   /**
    * A member that the layer adds to the structured content of tools. The step `result` sets it with `set(token, value)`.
-   * Ignored for other handlers than tools.
+   * For other handlers than tools, the server ignores it, and the steps `key` and `run` of the layer.
    */
   readonly member?: Member;
   /** Metadata for the handler's list entry. The handler's `_meta` takes precedence. */

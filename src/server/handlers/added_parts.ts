@@ -5,7 +5,16 @@ import { toFrozen } from "../../core/kit/frozen.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { addProperty } from "../../core/schema/added_property.ts";
-import type { Checked, CompiledSchema, FormatIssues, Infer, Schema, StandardSchema } from "../../core/schema/schema.ts";
+import type {
+  Checked,
+  CompiledSchema,
+  FormatIssues,
+  Infer,
+  InferJson,
+  Schema,
+  Shape,
+  StandardSchema,
+} from "../../core/schema/schema.ts";
 import type { JsonSchema } from "../../core/schema/json_schema.ts";
 import { compileSchema, presetSchema, toProblem } from "../../core/schema/schema_compiler.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -111,8 +120,8 @@ export function member<const S extends Schema>(options: MemberOptions<S>): Membe
   return toToken(options, "member");
 }
 
-/** The type of the values of a schema. */
-export type ValueOf<S extends Schema> = Infer<S>;
+/** The type of the values of a schema. Unlike the input of a tool, the value of a raw JSON Schema need not be an object. */
+export type ValueOf<S extends Schema> = S extends StandardSchema | Shape ? Infer<S> : InferJson<S>;
 
 function toToken<T extends Argument | Member>(
   { name, schema, required }: ArgumentOptions,
@@ -196,7 +205,7 @@ function add({ place, arguments: given, members, input, output, isForeign }: Add
       } else if (added === "closed") {
         absent.set(token, `${about}, because the ${use} schema permits no other names; describe one object in it`);
       } else if (isForeign) {
-        absent.set(token, `${about}, because the other server's tool has an ${kind} of this name, which it keeps`);
+        absent.set(token, `${about}, because the tool has its own, which it keeps`);
       } else {
         throw refuse(
           `the layer ${layer} adds the ${kind} ${quote(name)}, which the tool itself has; rename one of them`,

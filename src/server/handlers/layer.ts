@@ -132,6 +132,9 @@ const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["ra
 
 const OF_TOOLS = ["key", "run"] as const;
 
+/** What the steps of a layer that adds an argument or a member do not have for other handlers than tools. */
+const NO_TOOL = { key: undefined, rerun: undefined, ttlMs: undefined, run: undefined, rank: undefined };
+
 /** The steps that a method of an extension has, and the steps that also stand around a completion. */
 const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter", "result", "handlers"];
 const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
@@ -182,9 +185,12 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
     throw new TypeError(`Cannot make ${key}: a layer returned ${show(made)}; return an object with its steps`);
   }
   const { around, handlers } = layer[INTERNALS].ofServer ?? {};
-  // These steps belong to the whole server.
+  const isForTools = made.argument !== undefined || made.member !== undefined;
   const steps = {
     ...made,
+    // Groups and servers also have other handlers.
+    ...isForTools && !["tool", "server", "method"].includes(kind) && NO_TOOL,
+    // These steps belong to the whole server.
     ...around && { around: undefined, methods: undefined },
     ...handlers && { handlers: undefined },
   };

@@ -239,7 +239,9 @@ const FOLDER = "src/layers/";
 
 /** What a layer of a third party can import too. `./layers` exports `layer` and its types from these files. */
 const LAYER_PUBLIC = [
+  "src/server/engine/added.ts",
   "src/server/engine/layers.ts",
+  "src/server/handlers/added_parts.ts",
   "src/server/handlers/layer.ts",
   "src/library.ts",
   "src/extensions/extension.ts",

@@ -56,7 +56,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
   "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],
   "src/server/handlers/resource_methods.ts": ["src/server/handlers/provider_chain.ts"],
-  "src/server/handlers/runner_steps.ts": ["src/server/handlers/extension_call.ts"],
+  "src/server/handlers/runner_steps.ts": ["src/server/handlers/set_member.ts", "src/server/handlers/extension_call.ts"],
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/proxy/proxy.ts": ["src/proxy/upstream_tasks.ts"],

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, group, prompt, type Schema, tool, toolProvider, transform } from "../../mod.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
-import { argument, cache, idempotent, type Layer, layer, member, quota } from "../../src/layers/layers.ts";
+import { argument, cache, idempotent, type Layer, layer, member } from "../../src/layers/layers.ts";
 import { proxy } from "../../src/proxy/proxy.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";

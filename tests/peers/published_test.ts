@@ -228,7 +228,7 @@ Deno.test({
 
       await t.step(`${server.pinned}: a layer adds an argument, and changes no verdict about the others`, async () => {
         for (const { name, inputSchema, outputSchema } of published) {
-          for (const schema of [inputSchema, outputSchema ?? {}]) {
+          for (const schema of outputSchema ? [inputSchema, outputSchema] : [inputSchema]) {
             assertEquals(typeof compareAdded(schema), "number", name);
           }
         }

@@ -54,7 +54,9 @@ class Opening {
   readonly #root: JsonSchema;
   readonly #name: string;
   /** The new references, by the reference to a part that is not open. */
+  // Bound: the references of one schema.
   readonly #refs = new Map<string, string>();
+  // Bound: the references of one schema.
   readonly defs = new Map<string, unknown>();
   problem?: NoPlace;
 

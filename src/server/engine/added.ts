@@ -4,7 +4,7 @@
 import type { JsonSchema } from "../../core/schema/json_schema.ts";
 import type { Checked, Schema } from "../../core/schema/schema.ts";
 import type { Typed } from "../../core/typed.ts";
-import { INTERNALS } from "../../core/internals.ts";
+import type { INTERNALS } from "../../core/internals.ts";
 import type { Call } from "../call/call.ts";
 
 /**

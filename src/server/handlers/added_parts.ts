@@ -51,7 +51,7 @@ const ARGUMENT: KnownOptions<keyof ArgumentOptions> = {
   names: {
     ...MEMBER.names,
     required: {
-      test: (value) => [true, false, "listed"].includes(value as string),
+      test: (value) => value === "listed" || typeof value === "boolean",
       remedy: 'it must be true, false or "listed"',
     },
   },

@@ -6,7 +6,6 @@ import { quote } from "../../core/protocol/errors.ts";
 import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
-import { withStructured } from "../../core/protocol/text_copy.ts";
 import type { Schema } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
 import { INTERNALS } from "../../core/internals.ts";
@@ -17,7 +16,7 @@ import { compose, type Middleware } from "../call/middleware.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 import type { Timeout } from "../../core/timers.ts";
 import type { WrappedCall } from "../engine/extension.ts";
-import type { AddedParts, Member } from "../engine/added.ts";
+import type { AddedParts } from "../engine/added.ts";
 import type { LayerEntry, LayerResult } from "../engine/layers.ts";
 import type { Apply, Executor, Runner, RunWithin } from "../visibility/feature.ts";
 import { type Bound, type CallParts, StepCall, toCore, type With, withState } from "./bound_layer.ts";
@@ -67,18 +66,17 @@ export function toApply(layers: readonly Bound[], { options, place, around, open
 }
 
 function withResult(inner: Runner["run"], bound: With<"result">): Runner["run"] {
+  const { steps } = bound;
   const change = (result: Result, call: Call) => {
-    const members = new Members(result, bound);
+    let step: StepResult | undefined;
     const changed = withState(
       bound,
       call,
-      (state) => bound.steps.result(result, new StepResult({ call, bound, state, members })),
+      (state) => steps.result(result, step = new StepResult({ call, bound, state, result })),
     );
-    const received = { result, call, bound };
     const finish = (changed: unknown) => {
-      const checked = toChecked(changed, received);
-      if (!members.isChanged) return checked;
-      return checked instanceof Promise ? checked.then((left) => members.apply(left)) : members.apply(checked);
+      const checked = toChecked(changed, { result, call, bound });
+      return step ? step.finish(checked) : checked;
     };
     return isPromiseLike(changed) ? Promise.resolve(changed).then(finish) : finish(changed);
   };
@@ -88,57 +86,41 @@ function withResult(inner: Runner["run"], bound: With<"result">): Runner["run"] 
   };
 }
 
-/** The members of structured content that a layer sets in a result. */
-class Members {
-  readonly #result: Result;
-  readonly #bound: Bound;
-  #values?: Map<Member, unknown>;
-
-  constructor(result: Result, bound: Bound) {
-    this.#result = result;
-    this.#bound = bound;
-  }
-
-  get isChanged(): boolean {
-    return this.#values !== undefined;
-  }
-
-  set(token: Member, value: unknown): boolean {
-    const { steps, shown, place } = this.#bound;
-    if (token !== steps.member) {
-      const state = `the layer ${quote(steps.name)} does not add it; set member in its steps`;
-      throw new TypeError(`Cannot set the member ${quote(Object(token).name)} of ${place}: ${state}`);
-    }
-    const { structuredContent, isError } = this.#result;
-    const hasPlace = isObject(structuredContent) && !Object.hasOwn(structuredContent, token.name) && !isError;
-    if (!hasPlace || shown?.added?.get(token) === false) return false;
-    (this.#values ??= new Map()).set(token, value);
-    return true;
-  }
-
-  /** Returns a result with the members, and with a text copy that contains them. */
-  async apply(result: Result): Promise<Result> {
-    const { structuredContent } = result;
-    // The layer has returned another result.
-    if (!isObject(structuredContent) || !this.#values) return result;
-    const members: [string, unknown][] = [];
-    const { place, steps } = this.#bound;
-    for (const [{ name, [INTERNALS]: internals }, given] of this.#values) {
-      const { problem } = await internals.value.check(given);
-      const action = `set the member ${quote(name)} of ${place} in the layer ${quote(steps.name)}`;
-      if (problem !== undefined) throw new TypeError(`Cannot ${action}: ${problem}`);
-      members.push([name, given]);
-    }
-    return withStructured(result, { ...structuredContent, ...Object.fromEntries(members) });
-  }
-}
+/** The code that adds a member to structured content. It is loaded when a layer first sets a member. */
+const lazyMember = /* @__PURE__ */ new LazyModule(() => import("./set_member.ts"));
 
 class StepResult extends StepCall implements LayerResult<never> {
-  readonly set: LayerResult["set"];
+  readonly #result: Result;
+  readonly #bound: Bound;
+  /** The value of the member that the layer has set. */
+  #set?: { readonly value: unknown };
 
-  constructor({ members, ...parts }: CallParts & { readonly members: Members }) {
+  constructor({ result, ...parts }: CallParts & { readonly result: Result }) {
     super(parts);
-    this.set = (token, value) => members.set(token, value);
+    this.#result = result;
+    this.#bound = parts.bound;
+  }
+
+  get set(): LayerResult["set"] {
+    return (token, value) => {
+      const { steps, shown, place } = this.#bound;
+      if (token !== steps.member) {
+        const state = `the layer ${quote(steps.name)} does not add it; set member in its steps`;
+        throw new TypeError(`Cannot set the member ${quote(Object(token).name)} of ${place}: ${state}`);
+      }
+      const { structuredContent, isError } = this.#result;
+      const hasPlace = isObject(structuredContent) && !Object.hasOwn(structuredContent, token.name) && !isError;
+      if (!hasPlace || shown?.added?.get(token) === false) return false;
+      this.#set = { value };
+      return true;
+    };
+  }
+
+  /** Returns the result that the step has returned, with the member. */
+  finish(result: Result | Promise<Result>): Result | Promise<Result> {
+    const given = this.#set;
+    if (!given) return result;
+    return lazyMember.load().then(async ({ setMember }) => setMember(await result, given.value, this.#bound));
   }
 }
 

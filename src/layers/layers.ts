@@ -52,5 +52,6 @@ export { quota, type QuotaOptions } from "./quota/quota.ts";
 export type { Rate } from "./quota/rate.ts";
 export type { SelectErrors } from "./failures.ts";
 export { guard, type GuardOptions, type InputGuard, type OutputGuard } from "./guard.ts";
+export { intent, INTENT_ARGUMENT, type IntentOptions } from "./intent.ts";
 export { idempotent, type IdempotentOptions } from "./idempotent.ts";
 export { retry, type RetryOptions } from "./retry.ts";

@@ -2,6 +2,7 @@
  * Writes an audit log: a record of each call before its handler runs, and a record of the call's outcome.
  */
 import type { Context } from "../server/call/context.ts";
+import { readNotes } from "../server/call/given.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Middleware, onlyMethodsAndExtensions } from "../server/call/middleware.ts";
 import { isQuestion } from "../server/call/question.ts";
@@ -35,6 +36,8 @@ export interface AuditIntent extends AuditSubject {
   readonly route?: unknown;
   /** A copy of the arguments, or of an extension method's parameters, as the client sent them, before validation. */
   readonly arguments?: unknown;
+  /** The texts that layers have noted about the call, by name. `arguments` has no argument of the same name. */
+  readonly notes?: Readonly<Record<string, string>>;
 }
 
 /** The record that is written after the handler has run. */
@@ -202,6 +205,11 @@ function toSubject({ method, principal }: Context): AuditSubject {
 function toIntent(call: Context, about: AuditSubject): AuditIntent {
   const { client: { info } } = call;
   const { subject, given } = AUDITED.includes(about.method) ? readHandlerCall(call) : readExtensionCall(call);
+  const notes = readNotes(call);
+  const isNoted = (name: string) => notes !== undefined && Object.hasOwn(notes, name);
+  const args = notes && isObject(given)
+    ? Object.fromEntries(Object.entries(given).filter(([name]) => !isNoted(name)))
+    : given;
   return {
     phase: "intent",
     ...about,
@@ -209,7 +217,8 @@ function toIntent(call: Context, about: AuditSubject): AuditIntent {
     client: info && { name: info.name, version: info.version },
     route: readRoute(call),
     // Copy the arguments, because `redact` may change them.
-    arguments: given === undefined ? undefined : structuredClone(given),
+    arguments: args === undefined ? undefined : structuredClone(args),
+    ...notes && { notes },
   };
 }
 

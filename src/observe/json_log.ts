@@ -89,7 +89,7 @@ class JsonLog implements Observer {
   }
 
   call(event: CallEvent): unknown {
-    const { outcome, method, subject, id, parent, durationMs, waitedMs, code, why, resultType } = event;
+    const { outcome, method, subject, id, parent, durationMs, waitedMs, code, why, resultType, notes } = event;
     const level = outcome === "error" ? "warn" : "info";
     return this.#log("call", level, {
       method,
@@ -99,6 +99,7 @@ class JsonLog implements Observer {
       code,
       why,
       resultType,
+      notes,
       durationMs: round(durationMs),
       waitedMs: waitedMs ? round(waitedMs) : undefined,
       ...toCaller(event),

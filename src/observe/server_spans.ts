@@ -68,8 +68,9 @@ const IN_CALL = createContextKey("@x/mcp call");
  * as the span of the HTTP request. Without a span in `_meta`, the parent is the active span, or otherwise the span in
  * the header `traceparent`.
  *
- * Spans contain the URIs of resources, without the values of a query. Spans contain no arguments, results or tokens,
- * and no error messages unless `details` is `true`.
+ * Spans contain the URIs of resources, without the values of a query, and what layers have noted about a call, as
+ * `mcp.note.` and the name. Spans contain no other arguments, no results or tokens, and no error messages unless
+ * `details` is `true`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -196,6 +197,7 @@ class ServerSpans implements Observer {
     const { span } = running;
     if (span.isRecording()) {
       const end = addOutcome({}, event);
+      for (const [name, text] of Object.entries(event.notes ?? {})) end[`mcp.note.${name}`] = text;
       span.setAttributes(end);
       if (end["error.type"] !== undefined) {
         span.setStatus({ code: SpanStatusCode.ERROR, message: this.#details ? message : undefined });

@@ -6,6 +6,7 @@ import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerPro
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { extension, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
+import { intent } from "../../src/layers/layers.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { behaviour, raise, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
@@ -52,6 +53,15 @@ function install(hasPropagator = true) {
 }
 
 const named = (spans: readonly ReadableSpan[], name: string) => spans.filter((span) => span.name === name);
+
+behaviour("the span of a call has what layers have noted about it", async (connect) => {
+  using sdk = install();
+  const search = tool({ name: "search", use: [intent()], run: () => "" });
+  const { client } = await connect({ handlers: [search], observer: openTelemetry({ tracer: sdk.tracer }) });
+  await client.callTool("search", { task_at_hand: "Find invoices" });
+  const [{ attributes }] = named(sdk.spans(), "tools/call search");
+  assertEquals(attributes["mcp.note.task_at_hand"], "Find invoices");
+});
 
 behaviour(
   "spans have the names and errors that the conventions define, and no arguments",

@@ -1,5 +1,5 @@
 /**
- * Remembers what layers have taken out of the arguments of a call.
+ * Remembers what layers have taken out of the arguments of a call, and what they have noted about the call.
  */
 import type { Params } from "../../core/protocol/jsonrpc.ts";
 
@@ -29,4 +29,19 @@ export function noteGiven({ params }: GivenCall, given: Given): void {
 /** Returns `undefined` if no layer of the called tool adds an argument, or if the arguments were not read yet. */
 export function readGiven({ params }: GivenCall): Given | undefined {
   return all.get(params);
+}
+
+/** Texts about a call, by name. */
+export type Notes = Readonly<Record<string, string>>;
+
+const notes = new WeakMap<Params, Notes>();
+
+export function addNote({ params }: GivenCall, name: string, text: string): Notes {
+  const noted = { ...notes.get(params), [name]: text };
+  notes.set(params, noted);
+  return noted;
+}
+
+export function readNotes({ params }: GivenCall): Notes | undefined {
+  return notes.get(params);
 }

@@ -63,6 +63,11 @@ export interface StartEvent extends EventSource {
    */
   readonly httpTraceparent?: string;
   /**
+   * The texts that layers have noted about the call, by name, such as `task_at_hand` of the layer `intent`. Layers note
+   * most of them before the call starts. Not verified.
+   */
+  readonly notes?: Readonly<Record<string, string>>;
+  /**
    * Milliseconds from the receipt of the request to the start of the call, if the call waited in the server's queue,
    * and 0 otherwise. In the `call` event, this value includes the time in the handler's queue.
    */
@@ -408,6 +413,8 @@ export interface RequestReport {
   reason?: RefusalReason;
   /** Whether the handler is deprecated. */
   deprecated?: boolean;
+  /** The texts that layers have noted about the call. */
+  notes?: Readonly<Record<string, string>>;
   /** Adds facts that the server knows only after it has read the request. */
   identify(client: ClientInfo, subject?: unknown, session?: string): void;
   /** Creates the report of a call that is a part of this call. */

@@ -259,6 +259,14 @@ export interface LayerCall<out State = unknown> {
    * @throws {TypeError} if no layer of the handler adds the argument.
    */
   readonly given: <T>(token: Argument<T>) => T | undefined;
+  /**
+   * Notes a text about the call, such as what a client says about its purpose. Audit records, spans and the events of
+   * observers contain it as `notes[name]`. In `limit`, also the `start` event. A text of more than 1,024 characters is
+   * cut. If the layer's argument has the same name, audit records leave it out of `arguments`.
+   *
+   * @throws {TypeError} if `name` is not 1 to 64 letters, digits, `_`, `-` and `.`, or `text` is not a text.
+   */
+  readonly note: (name: string, text: string) => void;
 }
 
 /** One call of a handler in the step `result` of a layer. The methods can be destructured. */

@@ -49,6 +49,7 @@ class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
   deprecated?: boolean;
+  notes?: StartEvent["notes"];
   readonly #core: Core;
   readonly #origin: Origin;
   readonly #id: number = nextId++;
@@ -170,6 +171,7 @@ class ObservedCall implements RequestReport {
       tracestate,
       baggage,
       httpTraceparent: this.#readHeader(),
+      notes: this.notes,
       waitedMs: this.#waitedMs ?? 0,
     };
   }
@@ -217,6 +219,7 @@ class ObservedCall implements RequestReport {
     this.#hasEnded = true;
     this.#core.observer.call?.({
       ...this.#started ?? this.#describe(),
+      notes: this.notes,
       waitedMs: this.#countWait(),
       durationMs: this.#now() - this.#since,
       outcome,

@@ -6,7 +6,7 @@ import type { Call } from "../call/call.ts";
 import { toClientKey } from "../call/client_key.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
-import { readGiven } from "../call/given.ts";
+import { addNote, readGiven } from "../call/given.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import type { Life } from "../engine/extension.ts";
@@ -141,6 +141,19 @@ export class StepCall implements LayerCall<never> {
     return (name) => toCore(call).observing?.reach(name, call.link.account.key, place);
   }
 
+  get note(): LayerCall["note"] {
+    const { call, bound } = this.#parts;
+    return (name, text) => {
+      if (typeof text !== "string" || !/^[\w.-]{1,64}$/.test(name)) {
+        const remedy = "name it with 1 to 64 letters, digits, _, - and ., and pass a text";
+        throw new TypeError(`Cannot note ${quote(name)} in the layer ${quote(bound.steps.name)}: ${remedy}`);
+      }
+      const noted = addNote(call, name, text.slice(0, MAX_NOTE).toWellFormed());
+      const { report } = call;
+      if (report) report.notes = noted;
+    };
+  }
+
   get given(): LayerCall["given"] {
     const { call, bound: { steps, shown } } = this.#parts;
     return (token) => {
@@ -153,6 +166,9 @@ export class StepCall implements LayerCall<never> {
     };
   }
 }
+
+/** Maximum length of a note in characters. */
+const MAX_NOTE = 1024;
 
 const SERVER = {};
 

@@ -17,6 +17,9 @@ import { toCore } from "../../server/handlers/bound_layer.ts";
 import { type Definition, refuseVariables, resources } from "../../server/handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
+/** Default of `keepBytes`. */
+export const KEEP_BYTES: number = 16 * 1024 * 1024;
+
 interface KeeperOptions {
   readonly resultBytes: number;
   readonly keepMs?: number;
@@ -37,7 +40,7 @@ interface Kept {
   readonly ends: number;
 }
 
-interface Page {
+export interface Page {
   readonly text?: string;
   readonly blob?: string;
   readonly mimeType: string;
@@ -56,7 +59,7 @@ interface SharedPages {
 type Results = Map<string, Kept>;
 
 export class Keeper {
-  /** The resource that serves the pages. Lists do not contain this resource. */
+  /** The resource that serves the pages behind links. Lists do not contain this resource. */
   readonly handler: Handler;
   readonly #start: string;
   readonly #pageBytes: number;
@@ -67,7 +70,7 @@ export class Keeper {
 
   /** The resource has the `allow` and `scopes` of the tool. */
   constructor({ name: tool, allow, scopes }: HandlerInfo, options: KeeperOptions) {
-    const { resultBytes, keepMs = 600_000, keepBytes = 16 * 1024 * 1024 } = options;
+    const { resultBytes, keepMs = 600_000, keepBytes = KEEP_BYTES } = options;
     this.#start = `result://${tool}/`;
     // Subtract the space for the URI, the link to the next page and the JSON around the text.
     this.#pageBytes = resultBytes - 512;
@@ -95,30 +98,9 @@ export class Keeper {
    * works on all instances when the promise resolves.
    */
   async keep(blocks: readonly Content[], size: number, call: Call): Promise<Result | undefined> {
-    // Output guards of the tool, or of a resource that the tool has read, may leave something else for another caller.
-    const caller = call.guard || call.reads ? await hashCaller(call.principal) : undefined;
-    if (caller === UNKNOWN_CALLER) return;
+    const id = this.makeId();
     const pages = blocks.flatMap((block) => this.#toPages(block));
-    // A character takes two bytes in memory.
-    const bytes = pages.reduce(
-      (sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100,
-      ENTRY_BYTES,
-    );
-    const core = toCore(call);
-    const { account, principal } = call.link;
-    // The id contains the number of pages per stored value, because another version of the library may use a different
-    // number.
-    const id = `${crypto.randomUUID()}-${this.#perValue}`;
-    const results = this.#open(core);
-    const drop = () => this.#drop(results, id);
-    // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
-    // and must not do so for a result that exceeds the limit of its own client.
-    const amounts = [[account.memory, bytes], [this.#toPot(account), bytes]] as const;
-    const charge = keep(core, account, amounts, { ttlMs: this.#keepMs, drop });
-    if (!charge) return;
-    const ends = core.ticker.clock.now() + this.#keepMs;
-    const kept: Kept = { core, pages, principal: principal?.id, caller, charge, ends };
-    results.set(id, kept);
+    if (!await this.keepPages(id, pages, call)) return;
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     // Put a space after the URI, because models and programs may read punctuation as part of the URI.
@@ -132,11 +114,44 @@ export class Keeper {
       name: `Page 1 of ${pages.length}`,
       mimeType: pages[0]?.mimeType,
     } as const;
+    return { content: [{ type: "text", text: note }, link] };
+  }
+
+  /**
+   * Returns an id for a result. It contains the number of pages per stored value, because another version of the library
+   * may use a different number.
+   */
+  makeId(): string {
+    return `${crypto.randomUUID()}-${this.#perValue}`;
+  }
+
+  /** Returns whether the pages are kept. With a store, all instances have them when the promise resolves. */
+  async keepPages(id: string, pages: readonly Page[], call: Call): Promise<boolean> {
+    // Output guards of the tool, or of a resource that the tool has read, may leave something else for another caller.
+    const caller = call.guard || call.reads ? await hashCaller(call.principal) : undefined;
+    if (caller === UNKNOWN_CALLER) return false;
+    // A character takes two bytes in memory.
+    const bytes = pages.reduce(
+      (sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100,
+      ENTRY_BYTES,
+    );
+    const core = toCore(call);
+    const { account, principal } = call.link;
+    const results = this.#open(core);
+    const drop = () => this.#drop(results, id);
+    // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
+    // and must not do so for a result that exceeds the limit of its own client.
+    const amounts = [[account.memory, bytes], [this.#toPot(account), bytes]] as const;
+    const charge = keep(core, account, amounts, { ttlMs: this.#keepMs, drop });
+    if (!charge) return false;
+    const ends = core.ticker.clock.now() + this.#keepMs;
+    const kept: Kept = { core, pages, principal: principal?.id, caller, charge, ends };
+    results.set(id, kept);
     // The handler has run, so the call waits for its turn instead of being refused. Otherwise the client would repeat the
     // call, and the handler would run again.
     const shared = core.shared?.by(account, { mustWait: true });
     if (shared) await shared.queue(id, () => this.#share(results, shared, id, kept));
-    return { content: [{ type: "text", text: note }, link] };
+    return true;
   }
 
   // Writes the pages to the store. If the store fails, the link works only on this instance.
@@ -195,21 +210,28 @@ export class Keeper {
   async #read(uri: string, call: Call, core: FeatureParts): Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
+    const known = await this.find(id, at, call, core);
+    if (!known) throw McpError.resourceNotFound(uri);
+    const next = `${this.#start}${id}/${at + 1}`;
+    const note = `[Page ${at} of ${known.count}. Next page: ${next}]`;
+    const rest = at < known.count ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
+    return { contents: [{ uri, ...known.page }, ...rest] };
+  }
+
+  /** Finds a page, of which the first has the number 1. Returns `undefined` if there is none for the caller. */
+  async find(id: string, at: number, call: Call, core: FeatureParts): Promise<FoundPage | undefined> {
     const found = this.#open(core).get(id);
     const kept = found?.core === core && found.ends > core.ticker.clock.now() ? found : undefined;
     const known: Found | undefined = kept
       ? { ...kept, count: kept.pages.length, page: kept.pages[at - 1] }
       : core.shared && await this.#find(core.shared.by(call.link.account), id, at);
-    if (!known?.page || known.principal !== call.link.principal?.id) throw McpError.resourceNotFound(uri);
+    if (!known?.page || known.principal !== call.link.principal?.id) return;
     if (known.caller !== undefined) {
-      if (known.caller !== await hashCaller(call.principal)) throw McpError.resourceNotFound(uri);
+      if (known.caller !== await hashCaller(call.principal)) return;
       // The stream of this call, and a tool that reads the page, also belong to this caller only.
       await noteGuards(call);
     }
-    const next = `${this.#start}${id}/${at + 1}`;
-    const note = `[Page ${at} of ${known.count}. Next page: ${next}]`;
-    const rest = at < known.count ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
-    return { contents: [{ uri, ...known.page }, ...rest] };
+    return { page: known.page, count: known.count };
   }
 
   /** Finds a page in the store, for a result that another instance keeps. */
@@ -247,6 +269,11 @@ function toPieces(text: string, max: number): string[] {
     at += piece.length;
   }
   return pieces;
+}
+
+interface FoundPage {
+  readonly page: Page;
+  readonly count: number;
 }
 
 interface Found extends Omit<SharedPages, "v" | "pages"> {

@@ -45,18 +45,39 @@ export interface QuotaOptions {
   /** Maximum size of a result as JSON, in bytes. Defaults to the server's `limits.calls.resultBytes`. */
   readonly resultBytes?: number;
   /**
-   * What the server does with a result that is larger than `resultBytes`. Defaults to `"refuse"`.
+   * Maximum size of a result in tokens of a model: of its structured content or of its texts, whichever is larger, and of
+   * its media. Only with `onLarge` `"refuse"` or `"more"`. Defaults to no limit.
+   */
+  readonly resultTokens?: number;
+  /** Returns the number of tokens of a text, for `resultTokens`. Defaults to one token for four characters. */
+  readonly countTokens?: (text: string) => number;
+  /**
+   * What the server does with a result that is larger than `resultBytes` or `resultTokens`. Defaults to `"refuse"`.
    *
    * - `"refuse"` responds with an error.
    * - `"cut"` truncates the text, and adds a note for the model.
    * - `"link"`, for tools only, keeps the result for `keepMs`, and responds with a link to a resource that the model
    *   reads in pages.
+   * - `"more"`, for tools only, cuts a list between its items and text between its lines, keeps the rest for `keepMs`, and
+   *   adds how to get the rest: with the same tool and the argument `more`. The rest of an output schema stays valid.
    */
-  readonly onLarge?: "refuse" | "cut" | "link";
-  /** Milliseconds for which the server keeps a linked result. Defaults to 600,000. */
+  readonly onLarge?: "refuse" | "cut" | "link" | "more";
+  /**
+   * Returns the list to cut with `onLarge: "more"`: the list itself, within the structured content. Returns `undefined` for
+   * a result without a list, which is then refused. Defaults to the only list in the structured content; several lists are
+   * an error.
+   */
+  readonly items?: (structuredContent: never) => readonly unknown[] | undefined;
+  /**
+   * Returns the cursor with which the tool itself continues after an item. Set it if the tool has a cursor of its own.
+   * Then the server keeps no rest, and replaces the cursor in the result. Without this option, a result with the cursor of
+   * a next page is not cut.
+   */
+  readonly cursorAfter?: (item: never) => string;
+  /** Milliseconds for which the server keeps a linked result, or the rest of a result. Defaults to 600,000. */
   readonly keepMs?: number;
   /**
-   * Maximum size of all linked results that the server keeps for a handler, in bytes. If the limit is exceeded, the
+   * Maximum size of all linked results and rests that the server keeps for a handler, in bytes. If the limit is exceeded, the
    * server evicts the oldest results. Defaults to 16 MiB.
    */
   readonly keepBytes?: number;
@@ -87,7 +108,11 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
     },
     shared: "boolean",
     resultBytes: POSITIVE,
-    onLarge: ["refuse", "cut", "link"],
+    resultTokens: POSITIVE,
+    countTokens: "function",
+    onLarge: ["refuse", "cut", "link", "more"],
+    items: "function",
+    cursorAfter: "function",
     keepMs: POSITIVE,
     keepBytes: POSITIVE,
   },
@@ -223,6 +248,18 @@ function check(options: QuotaOptions): void {
     throw new TypeError(
       "Cannot make a quota: rate lacks calls or perMs; set both, such as { calls: 10, perMs: 60_000 }",
     );
+  }
+  const { resultBytes, resultTokens, countTokens, onLarge, items, cursorAfter } = options;
+  const refuse = (state: string) => new TypeError(`Cannot make a quota: ${state}`);
+  if (onLarge === "more" && resultTokens === undefined && resultBytes === undefined) {
+    throw refuse('onLarge is "more", but there is no limit; set resultTokens or resultBytes');
+  }
+  if (onLarge !== "more" && (items || cursorAfter)) {
+    throw refuse(`${items ? "items" : "cursorAfter"} is only for onLarge: "more"; set onLarge, or omit it`);
+  }
+  if (countTokens && resultTokens === undefined) throw refuse("countTokens needs a limit; set resultTokens");
+  if (resultTokens !== undefined && (onLarge === "cut" || onLarge === "link")) {
+    throw refuse(`resultTokens is not for onLarge ${JSON.stringify(onLarge)}; use "more", or set resultBytes`);
   }
   const problem = AT_LEAST_ONE.findProblem(calls);
   if (problem !== undefined) throw new TypeError(`Cannot make a quota: concurrency.calls ${problem}`);

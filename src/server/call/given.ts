@@ -11,6 +11,8 @@ export interface Given {
   readonly rest: Params;
   /** The values of the added arguments, by token. An argument that was not sent has no value. */
   readonly values: ReadonlyMap<object, unknown>;
+  /** The tokens of all arguments that the tool's schema contains. */
+  readonly tokens: readonly object[];
   /** Why the added arguments are invalid. */
   readonly problem?: string;
 }

@@ -296,6 +296,7 @@ class ArgumentReader {
     const finish = (readings: readonly Reading[]): Given => ({
       source,
       rest,
+      tokens: this.#tokens,
       values: new Map(readings.flatMap(({ token, value }) => value === undefined ? [] : [[token, value]])),
       problem: readings.flatMap(({ problem }) => problem ?? []).join("; ") || undefined,
     });

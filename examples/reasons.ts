@@ -34,7 +34,7 @@ export const list = tool({
   name: "list_issues",
   title: "List issues",
   description: "Lists the open or the closed issues",
-  annotations: { readOnlyHint: true, openWorldHint: false },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ state: z.enum(["open", "closed"]) }),
   output: z.object({ issues: z.array(z.object({ id: z.number(), title: z.string(), isOpen: z.boolean() })) }),
   use: [quota({ resultTokens: 1000, onLarge: "more" })],

@@ -262,7 +262,7 @@ const CONVERSATION =
   "chathistory chatcontext chatlog chattranscript fullconversation previousmessages previousturns priorturns " +
   "messagehistory";
 const INTENT = "intent userintent userrequest usergoal usermessage userprompt originalprompt originalrequest " +
-  "originalmessage";
+  "originalmessage taskathand"; // the last is INTENT_ARGUMENT of the layer intent()
 const RESTRICTED =
   "password passwd passphrase apikey secretkey clientsecret accesstoken refreshtoken authtoken bearertoken " +
   "privatekey ssn socialsecuritynumber creditcard creditcardnumber cardnumber cvv cvc otp otpcode mfacode totp totpcode " +

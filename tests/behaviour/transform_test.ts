@@ -521,7 +521,7 @@ Deno.test("hints of a prompt, and hints that are not hints, are refused", () => 
   assertThrows(
     () => transform(ask, { annotations: { readOnlyHint: true } }),
     TypeError,
-    sentence("ask", "only tools have hints"),
+    sentence("ask", "annotations"),
   );
   assertThrows(
     () => transform(one, { annotations: { readonly: true } } as never),

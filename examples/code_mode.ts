@@ -9,8 +9,9 @@ const items = Array.from({ length: 200 }, (_, at) => ({ id: at + 1, name: `Item 
 
 const list = tool({
   name: "list_items",
+  title: "List items",
   description: "Lists the items of the shop, 50 per page",
-  annotations: { readOnlyHint: true },
+  annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
   input: z.object({ page: z.number().int().min(1).describe("Number of the page, from 1") }),
   output: z.object({
     items: z.array(z.object({ id: z.number(), name: z.string(), stock: z.number() })),
@@ -21,7 +22,9 @@ const list = tool({
 
 const order = tool({
   name: "order_item",
+  title: "Order an item",
   description: "Orders an item from the supplier",
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
   input: z.object({ id: z.number().int(), count: z.number().int().min(1) }),
   output: z.object({ ordered: z.number() }),
   use: [confirm(({ id, count }) => `Order ${count} of item ${id}?`)],

@@ -176,7 +176,9 @@ function toReport(
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
     ...listing.shortTools ? ["A search finds the other tools. They take no tokens before they are found."] : [],
-    ...found.length ? ["", ...found] : ["No problems."],
+    ...found.length ? ["", ...found] : [
+      `No problems.${directories.length ? " mcp doctor URL --for also examines the URL and the sign-in." : ""}`,
+    ],
   ].join("\n");
 }
 

@@ -181,7 +181,7 @@ function checkHints({ title, annotations = {} }: ListedTool, report: Report): vo
   report(
     "warning",
     `it has ${hasTitle ? "" : "no title and "}no hints, so clients treat it as a tool that may delete data`,
-    `set ${hasTitle ? "" : "title and "}annotations, such as { readOnlyHint: true }`,
+    `set ${hasTitle ? "" : "title, and "}annotations: readOnlyHint if it only reads, or else destructiveHint`,
   );
 }
 

@@ -73,7 +73,8 @@ async function listTrials({ redis, database, issuer }: Services, port: number): 
         PORT: `${port}`,
       },
       headers,
-      check: async (client) => assertEquals((await client.listTools()).map(({ name }) => name), ["remember"]),
+      check: async (client) =>
+        assertEquals((await client.listTools()).map(({ name }) => name), ["remember", "list_facts"]),
     },
     "next-oauth-postgres": {
       port: 3000,

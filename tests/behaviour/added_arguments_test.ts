@@ -390,3 +390,30 @@ behaviour("an argument of an optional schema gets its default, and null counts a
   assertEquals(noted.splice(0), ["x", "y", undefined, undefined]);
   assertEquals(textOf(await client.callTool("t", { c: { d: "1" }, e: [1] })), sentence("c.d", "e[0]"));
 });
+
+behaviour("the input schema of forCaller gets the argument too", async (connect) => {
+  const noted: unknown[] = [];
+  const of = (input: Schema) => tool({ name: "t", use: [noting(noted)], forCaller: () => ({ input }), run: echo });
+  const open: Schema = { type: "object", properties: { a: { type: "string" } } };
+  for (const input of [open, z.strictObject({ a: z.string() })]) {
+    const { client } = await connect({ handlers: [of(input)] });
+    const [{ inputSchema }] = await client.listTools();
+    assertEquals(Object.keys(Object(inputSchema.properties)), ["a", "reason"]);
+    assertEquals(textOf(await client.callTool("t", { a: "x", reason: "r" })), '{"a":"x"}');
+    assertEquals(noted.splice(0), [["limit", "r"], ["enter", "r"], ["result", "r"]]);
+  }
+  const { client, takeFaults } = await connect({ handlers: [of({ reason: z.string() })] });
+  assertEquals(await client.listTools(), []);
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), [sentence('tool "t"', "why", '"reason"')]);
+});
+
+behaviour("a member is sent as its schema returns it", async (connect) => {
+  const page = member({ name: "page", schema: z.object({ size: z.number().default(10) }) });
+  const paged = layer(() => ({
+    name: "paged",
+    member: page,
+    result: (_result, { set }) => void set(page, { secret: 1 } as never),
+  }));
+  const { client } = await connect({ handlers: [tool({ name: "t", use: [paged], run: () => ({ a: 1 }) })] });
+  assertEquals((await client.callTool("t")).structuredContent, { a: 1, page: { size: 10 } });
+});

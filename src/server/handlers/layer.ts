@@ -11,6 +11,7 @@ import { toCall } from "../call/find_call.ts";
 import { ADDED, CALL, INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
+import type { Schema } from "../../core/schema/schema.ts";
 import type { NoServices } from "../call/service.ts";
 import type { GroupedOptions, Handler, HandlerLayers, ShownEntry } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
@@ -252,6 +253,7 @@ function applyToHandler(given: Options, applied: Layered): Options {
     _meta: toMeta(options, place, layers),
     layers: {
       ...describeLayers(options, applied, added?.problems),
+      addArguments: added?.addArguments,
       report: added?.problems && ((core) => reportAbsent(added.problems, core)),
       shown,
       also: [
@@ -287,13 +289,15 @@ function addTokens(options: Options, { handler: { kind, key: place }, layers, sh
   if (!first) return;
   const { input, output, [LISTED]: listed } = options;
   const isForeign = listed?.foreign !== undefined;
-  const parts = first.token[INTERNALS].add({ place, ...tokens, input, output, isForeign });
+  const { add } = first.token[INTERNALS];
+  const parts = add({ place, ...tokens, input, output, isForeign });
   const { absent, open } = parts;
   const all = [...tokens.arguments, ...tokens.members];
   shown.added = new Map(all.map(({ token }) => [token, !absent.has(token)]));
   const schemas = { ...parts.input && { input: parts.input }, ...parts.output && { output: parts.output } };
   const problems = [...absent.values()].map((state) => `Cannot change ${place}: ${state}`);
-  return { schemas, open, problems: problems.length ? problems : undefined };
+  const addArguments = (input: Schema) => add({ place, ...tokens, members: [], input, isForeign }).input ?? input;
+  return { schemas, open, addArguments, problems: problems.length ? problems : undefined };
 }
 
 /** The key of the problems that were reported, which each server has once. */

@@ -4,6 +4,7 @@
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
+import type { HandlerLayers } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { ToolAnnotations } from "../../core/protocol/types.ts";
@@ -27,6 +28,7 @@ const OPTIONS: KnownOptions<keyof ToolVariant> = {
 
 interface Varying {
   readonly name: string;
+  readonly layers?: HandlerLayers;
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
 }
 
@@ -48,7 +50,9 @@ export async function toVariant<Options extends Varying, Definition extends { re
     if (variant === undefined) return toRestricted(define(options, services));
     checkOptions(`use the result of forCaller of tool ${JSON.stringify(options.name)}`, variant, OPTIONS);
     const given = Object.entries(variant).filter(([, value]) => value !== undefined && value !== null);
-    return toRestricted(define({ ...options, ...Object.fromEntries(given) }, services));
+    const { addArguments } = options.layers ?? {};
+    const input = addArguments && variant.input ? { input: addArguments(variant.input) } : undefined;
+    return toRestricted(define({ ...options, ...Object.fromEntries(given), ...input }, services));
   } catch (error) {
     core.report(error, { method: call.method, subject: options.name });
   }

@@ -3,7 +3,7 @@
  */
 import type { Notification, Params, Request, Result } from "../../core/protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
-import type { JsonSchema } from "../../core/schema/schema.ts";
+import type { JsonSchema, Schema } from "../../core/schema/schema.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
 import type { Allow, ClientInfo, Context } from "../call/context.ts";
@@ -175,6 +175,8 @@ export interface HandlerLayers {
   verify(handlers: readonly Handler[], name: string): void;
   /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
   readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
+  /** Adds the arguments of the layers to another input schema of the tool. Set if there are any. */
+  readonly addArguments?: (input: Schema) => Schema;
   /** Puts the steps around the whole call around a runner: `limit`, `enter`, `around` and `result`. */
   readonly apply: Apply;
   /** Puts the steps around the runner of the completion of a prompt or template. */

@@ -13,8 +13,9 @@ export async function setMember(result: Result, value: unknown, { place, steps }
   const { member, name } = steps;
   // The layer has returned another result.
   if (!member || !isObject(structuredContent)) return result;
-  const { problem } = await member[INTERNALS].value.check(value);
+  const checked = await member[INTERNALS].value.check(value);
   const action = `set the member ${quote(member.name)} of ${place} in the layer ${quote(name)}`;
-  if (problem !== undefined) throw new TypeError(`Cannot ${action}: ${problem}`);
-  return withStructured(result, { ...structuredContent, [member.name]: value });
+  if (checked.problem !== undefined) throw new TypeError(`Cannot ${action}: ${checked.problem}`);
+  // The value that was set may lack defaults, or have properties that the schema does not list.
+  return withStructured(result, { ...structuredContent, [member.name]: checked.value });
 }

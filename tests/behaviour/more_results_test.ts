@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, tool, type ToolReturn } from "../../mod.ts";
-import { guard, quota, type QuotaOptions } from "../../src/layers/layers.ts";
+import { guard, layer, quota, type QuotaOptions } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -251,4 +251,38 @@ behaviour("an author counts the tokens", async (connect) => {
   assert(words(content.map((block) => "text" in block ? block.text : "").join(" ")) <= 200);
   await assertRejects(() => client.callTool("wrong"));
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [sentence("countTokens", "NaN")]);
+});
+
+behaviour("inner layers do not change a page again", async (connect) => {
+  const footer = layer(() => ({
+    name: "footer",
+    result: (result) => ({
+      ...result,
+      content: [...Object(result).content, { type: "text", text: "end ".repeat(60) }],
+    }),
+  }));
+  const { client } = await connect({
+    handlers: [tool({ name: "list", use: [more(), footer], run: () => ({ issues }) })],
+  });
+  const { results } = await readPages(client, "list");
+  assertEquals(results.flatMap(({ issues }) => issues), issues);
+});
+
+behaviour("a long text is not counted again for each page", async (connect) => {
+  let counted = 0;
+  const countTokens = (text: string) => (counted += text.length, text.length / 4);
+  const text = "a line of a long log\n".repeat(30_000);
+  for (
+    const run of [
+      () => text,
+      () => ({ content: [{ type: "text" as const, text: "log" }, { type: "text" as const, text }] }),
+    ]
+  ) {
+    const { client } = await connect({
+      handlers: [tool({ name: "log", use: [more({ countTokens })], run })],
+    });
+    counted = 0;
+    assert(!(await client.callTool("log")).isError);
+    assert(counted < 60 * text.length, `${counted / text.length}`);
+  }
 });

@@ -3,7 +3,7 @@
  */
 import { INTERNAL_ERROR, McpError, quote } from "../../core/protocol/errors.ts";
 import { show } from "../../core/known_options.ts";
-import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
+import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
 import { restoreText } from "../../core/protocol/text_copy.ts";
 import type { Content } from "../../core/protocol/types.ts";
 import type { Call } from "../../server/call/call.ts";
@@ -67,9 +67,14 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
   const measure = toMeasure(options);
   // A character takes two bytes in memory.
   const most = (options.keepBytes ?? KEEP_BYTES) / 2;
+  /** The pages that calls read, by their parameters. Layers of extensions replace calls, but not their parameters. */
+  const read = new WeakMap<Params, Result>();
   const limited: LargeResultsSteps = {
     handlers: keeper && onLarge === "link" ? [keeper.handler] : undefined,
     result(result, { ctx, entry, reachLimit }) {
+      // Inner layers have changed the whole result, and must not change a page again, which would then exceed the limit.
+      const page = read.get(ctx.params);
+      if (page) return page;
       const excess = measure(result);
       if (!excess) return;
       reachLimit(excess.limit);
@@ -105,7 +110,10 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
     around: async (ctx, next) => {
       const call = toCall(ctx, "read more of a result");
       const more = readGiven(call)?.values.get(MORE);
-      return typeof more === "string" ? await readMore(more, { call, keeper, tool: handler.name }) : await next();
+      if (typeof more !== "string") return await next();
+      const page = await readMore(more, { call, keeper, tool: handler.name });
+      read.set(ctx.params, page);
+      return page;
     },
   };
 }

@@ -227,7 +227,7 @@ function cutContent(result: Result, { tool, fits, most, toNext }: MoreOptions): 
   while (left.length) {
     if (parts.length === MOST_PAGES) return;
     const fitsPage = (blocks: readonly Content[]) => fits(toPage(blocks, parts.length + 1, MOST_PAGES));
-    const whole = findMost(left.length, (count) => fitsPage(left.slice(0, count)));
+    const whole = findMost(left.length, (count) => fitsGrowing(left.slice(0, count), fitsPage));
     const part = left.slice(0, whole);
     const [next, ...others] = left.slice(whole);
     const [start, rest] = next?.type === "text"
@@ -246,6 +246,17 @@ function cutContent(result: Result, { tool, fits, most, toNext }: MoreOptions): 
     }
   }
   return parts.map((part, at) => toPage(part, at + 1, parts.length));
+}
+
+/** Looks at the beginning of long texts first, because the rest of a text would be read again for each page. */
+function fitsGrowing(blocks: readonly Content[], fits: (blocks: readonly Content[]) => boolean): boolean {
+  const toLength = (block: Content) => block.type === "text" ? block.text.length : 0;
+  const longest = blocks.reduce((longest, block) => Math.max(longest, toLength(block)), 0);
+  for (let length = WINDOW; length < longest; length *= 2) {
+    const start = (block: Content) => block.type === "text" ? { ...block, text: block.text.slice(0, length) } : block;
+    if (!fits(blocks.map(start))) return false;
+  }
+  return fits(blocks);
 }
 
 /** Cuts a text after the last line that fits. Cuts within the first line only if it must. */

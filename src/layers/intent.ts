@@ -38,7 +38,7 @@ const MAX_ANSWER = 200;
 /**
  * Creates a layer that asks the model for the task at hand, in the argument `task_at_hand` of tools. The answer goes to
  * audit records, spans and the events of observers, as the note `task_at_hand`, and never to the tool. Lists say that the
- * argument is required, but a call without it runs too. An answer that is not a text is ignored. Control characters and
+ * argument is required, but a call without it runs too. An answer that is not a text is noted as an empty text. Control characters and
  * invisible characters are removed, and the answer is cut after 200 characters.
  *
  * The answer is a claim of the model: use it to see what a server is used for, and never to decide about a call.
@@ -63,12 +63,14 @@ export function intent(options: IntentOptions = {}): Layer {
   checkOptions("ask for an intent", options, OPTIONS);
   const { text: description = TEXT } = options;
   const json = { type: "string", description };
-  const schema: StandardSchema<string> = {
+  const schema: StandardSchema<string | undefined> = {
     "~standard": {
       version: 1,
       vendor: "x-mcp",
       // A wrong answer must not fail the call.
-      validate: (answer) => ({ value: typeof answer === "string" ? clean(answer) : "" }),
+      validate: (answer) => ({
+        value: typeof answer === "string" ? clean(answer) : answer === undefined ? answer : "",
+      }),
       jsonSchema: { input: () => json, output: () => json },
     },
   };
@@ -79,7 +81,8 @@ export function intent(options: IntentOptions = {}): Layer {
     limit: kind === "tool"
       ? ({ given, note }) => {
         const answer = given(task);
-        if (answer) note(INTENT_ARGUMENT, answer);
+        // Note a wrong answer too, because audit records leave out arguments only if there is a note.
+        if (answer !== undefined) note(INTENT_ARGUMENT, answer);
       }
       : undefined,
   }));

@@ -51,7 +51,7 @@ behaviour("the answer goes to audit records and events, and never to the tool", 
   await client.readResource("x://r");
 });
 
-behaviour("a wrong or missing answer fails no call, and makes no note", async (connect) => {
+behaviour("a wrong or missing answer fails no call, and is no argument in audit records", async (connect) => {
   const records: AuditRecord[] = [];
   const { client } = await connect({
     use: [intent({ text: "Why do you call?" }), audit({ write: (record) => void records.push(record) })],
@@ -62,7 +62,11 @@ behaviour("a wrong or missing answer fails no call, and makes no note", async (c
   for (const answer of [undefined, null, 5, "", " \u200b ", { a: 1 }]) {
     assertEquals(textOf(await client.callTool("pay", { amount: 1, [INTENT_ARGUMENT]: answer })), '{"amount":1}');
   }
-  assertEquals(records.flatMap((record) => "notes" in record ? record : []), []);
+  const intents = records.flatMap((record) => record.phase === "intent" ? record : []);
+  // A wrong answer may be long, and may quote the user.
+  assertEquals(intents.map((record) => record.arguments), Array(6).fill({ amount: 1 }));
+  const wrong = { [INTENT_ARGUMENT]: "" };
+  assertEquals(intents.map(({ notes }) => notes), [undefined, wrong, wrong, wrong, wrong, wrong]);
 });
 
 behaviour("a layer of an author notes texts about a call, with a name and a limited length", async (connect) => {

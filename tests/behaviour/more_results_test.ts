@@ -113,6 +113,12 @@ behaviour("a result that cannot be cut is refused", async (connect) => {
         run: () => Object.fromEntries(issues.map(({ id, title }) => [id, title])),
       }),
       tool({ name: "cursor", use: [more()], run: () => ({ issues, nextCursor: "abc" }) }),
+      tool({ name: "token", use: [more()], run: () => ({ issues, nextToken: "abc" }) }),
+      tool({
+        name: "inner",
+        use: [more({ items: ({ data: { issues } }: never) => issues })],
+        run: () => ({ data: { issues, next_cursor: "abc" } }),
+      }),
       tool({ name: "own", use: [more()], run: () => ({ issues, more: true }) }),
       tool({
         name: "least",
@@ -131,7 +137,7 @@ behaviour("a result that cannot be cut is refused", async (connect) => {
       tool({ name: "copied", use: [more({ items: ({ issues }: never) => [...issues as []] })], run: () => many }),
     ],
   });
-  for (const name of ["object", "cursor", "own", "least", "item", "foreign", "refuse"]) {
+  for (const name of ["object", "cursor", "token", "inner", "own", "least", "item", "foreign", "refuse"]) {
     const { isError, content } = await client.callTool(name);
     assertEquals(isError, true, name);
     assertEquals(textOf({ content }), sentence(`"${name}"`, "handler.resultTokens"));
@@ -251,6 +257,17 @@ behaviour("an author counts the tokens", async (connect) => {
   assert(words(content.map((block) => "text" in block ? block.text : "").join(" ")) <= 200);
   await assertRejects(() => client.callTool("wrong"));
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [sentence("countTokens", "NaN")]);
+});
+
+behaviour("a cursor beside a list deeper in the result continues after the last item too", async (connect) => {
+  const items = ({ data: { issues } }: never) => issues;
+  const use = [more({ items, cursorAfter: ({ id }: never) => `after ${id}` })];
+  const { client } = await connect({
+    handlers: [tool({ name: "list", use, run: () => ({ data: { issues, nextCursor: null } }) })],
+  });
+  const { data, more: page } = Object((await client.callTool("list")).structuredContent);
+  assertEquals(data.nextCursor, `after ${data.issues.length - 1}`);
+  assertEquals(page.cursor, data.nextCursor);
 });
 
 behaviour("inner layers do not change a page again", async (connect) => {

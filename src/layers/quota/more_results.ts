@@ -65,7 +65,7 @@ export interface MoreOptions {
 }
 
 /** Names of members in which tools return the cursor of their next page. */
-const CURSOR = /^(next_?)?(cursor|page_?token)$/i;
+const CURSOR = /^((next_?)?(cursor|page_?token)|next_?token)$/i;
 
 /** Returns the pages of a result, or `undefined` if the result cannot be cut. `schema` is the tool's output schema. */
 export async function toPages(
@@ -114,8 +114,8 @@ function cutList(result: Result, options: MoreOptions): readonly Result[] | unde
   const { structuredContent: whole } = result;
   const { tool, cursorAfter, fits, most, toNext } = options;
   const list = findList(whole, options);
-  const cursor = Object.keys(Object(whole)).find((name) => CURSOR.test(name));
-  const hasCursor = cursor !== undefined && typeof Object(whole)[cursor] === "string";
+  let hasCursor = false;
+  mapCursors(whole, (cursor) => hasCursor ||= typeof cursor === "string");
   // Otherwise the cursor of the tool would skip the items that are not shown, or its results would be cut twice.
   if (
     !list?.length || JSON.stringify(result).length > most || hasCursor && !cursorAfter ||
@@ -138,11 +138,8 @@ function cutList(result: Result, options: MoreOptions): readonly Result[] | unde
     const shown = count > 1 ? `${from + 1} to ${to}` : `${to}`;
     const info: PageInfo = { shown, total, ...after, ...how && { how } };
     const part = replace(whole, list, list.slice(from, to));
-    const structuredContent = Array.isArray(part) ? part : {
-      ...Object(part),
-      ...cursor !== undefined && "cursor" in after && { [cursor]: after.cursor },
-      [PAGE.name]: info,
-    };
+    const shownPart = "cursor" in after ? mapCursors(part, () => after.cursor) : part;
+    const structuredContent = Array.isArray(shownPart) ? shownPart : { ...Object(shownPart), [PAGE.name]: info };
     const page = withStructured({ ...base, content: from ? own.filter(isCopied) : own }, structuredContent);
     const note = toText(`[Items ${shown} of ${total}.${how ? ` ${how}` : ""}]`);
     return { ...page, content: [...Object(page).content, note] };
@@ -201,6 +198,17 @@ function replace(value: unknown, list: readonly unknown[], other: unknown): unkn
     if (changed !== part) return { ...value, [name]: changed };
   }
   return value;
+}
+
+/** Returns a value with other cursors. A cursor may be deeper in the value, beside the list, but not in an item of a list. */
+function mapCursors(value: unknown, change: (cursor: unknown) => unknown): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => {
+      const isCursor = CURSOR.test(name) && !isObject(part) && !Array.isArray(part);
+      return [name, isCursor ? change(part) : mapCursors(part, change)];
+    }),
+  );
 }
 
 function readCursor(cursorAfter: NonNullable<MoreOptions["cursorAfter"]>, item: unknown, tool: string): string {

@@ -38,7 +38,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   const name = `the ${use} schema of ${place}`;
   const refuse = (state: string, cause?: unknown) => new TypeError(`Cannot use ${name}: ${state}`, { cause });
   if (Object(schema) !== schema) throw refuse("it is not an object; use a Standard Schema or a JSON Schema");
-  const known = compiled[use].get(schema);
+  const { [PRESET]: preset }: Preset = Object(schema);
+  const known = compiled[use].get(schema) ?? preset?.[use];
   if (known) return known;
 
   function toRoot(given: JsonSchema): JsonSchema {
@@ -105,9 +106,16 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   return made;
 }
 
+/** Key of what a schema is compiled to. Global, because another copy of the library may serve the tool. */
+const PRESET: unique symbol = Symbol.for("mcp.compiled");
+
+interface Preset {
+  readonly [PRESET]?: { readonly [use in SchemaOptions["use"]]?: CompiledSchema };
+}
+
 /** Sets what a schema is compiled to, for a schema that only the library can read. */
 export function presetSchema(schema: StandardSchema, use: SchemaOptions["use"], made: CompiledSchema): void {
-  compiled[use].set(schema, made);
+  Object.defineProperty(schema, PRESET, { value: { [use]: made } });
 }
 
 /** Maximum number of parts to search for the cause of an error. A getter may return a new part at each access. */

@@ -17,33 +17,38 @@ export interface Given {
   readonly problem?: string;
 }
 
-// By parameters, because layers of extensions replace calls, but not their parameters.
-const all = new WeakMap<Params, Given>();
+/** Keys of the facts about a call. Global, because layers and tools may come from different copies of the library. */
+const GIVEN: unique symbol = Symbol.for("mcp.given");
+const NOTES: unique symbol = Symbol.for("mcp.notes");
 
 interface GivenCall {
-  readonly params: Params;
+  /** Has the facts, because layers of extensions replace calls, but not their parameters. */
+  readonly params: Params & { readonly [GIVEN]?: Given; readonly [NOTES]?: Notes };
+}
+
+/** The facts are not enumerable, so that no copy of the parameters has them. */
+function note(params: Params, key: symbol, value: object): void {
+  Object.defineProperty(params, key, { value, configurable: true });
 }
 
 export function noteGiven({ params }: GivenCall, given: Given): void {
-  all.set(params, given);
+  note(params, GIVEN, given);
 }
 
 /** Returns `undefined` if no layer of the called tool adds an argument, or if the arguments were not read yet. */
 export function readGiven({ params }: GivenCall): Given | undefined {
-  return all.get(params);
+  return params[GIVEN];
 }
 
 /** Texts about a call, by name. */
 export type Notes = Readonly<Record<string, string>>;
 
-const notes = new WeakMap<Params, Notes>();
-
 export function addNote({ params }: GivenCall, name: string, text: string): Notes {
-  const noted = { ...notes.get(params), [name]: text };
-  notes.set(params, noted);
+  const noted = { ...params[NOTES], [name]: text };
+  note(params, NOTES, noted);
   return noted;
 }
 
 export function readNotes({ params }: GivenCall): Notes | undefined {
-  return notes.get(params);
+  return params[NOTES];
 }

@@ -11,7 +11,7 @@ import { isMcpError } from "../core/protocol/errors.ts";
  * Creates a layer that asks the user for consent before a tool runs. `question` is a text such as `"Delete all notes?"`,
  * or a function that creates the text from the input. The client shows the question for each call, and the tool runs
  * only if the user accepts. Otherwise, or if the client does not support elicitation, the result tells the model why the
- * tool did not run.
+ * tool did not run. For a tool of `planned()`, the question contains the plan.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -30,7 +30,7 @@ export function confirm<Input = unknown, Services = unknown>(
   return layer<Input, Services>(({ key, name }) => ({
     name: "confirm",
     rank: "ask",
-    async run({ input, ctx, server }, next) {
+    async run({ input, ctx, server, plan }, next) {
       const message: unknown = typeof question === "function" ? await question(input, ctx) : question;
       if (typeof message !== "string" || !message) {
         throw new TypeError(
@@ -39,12 +39,22 @@ export function confirm<Input = unknown, Services = unknown>(
           }; use a question, such as "Delete all notes?"`,
         );
       }
-      const action = await ask(ctx, { key: toKey(ctx, server), name, message });
+      const whole = plan === undefined ? message : `${message}\n\n${describePlan(plan)}`;
+      const action = await ask(ctx, { key: toKey(ctx, server), name, message: whole });
       if (action === "accept") return await next();
       const state = action === "decline" ? "the user declined" : "the user closed the question";
       throw new ToolError(`${name} did not run: ${state}. Do not call ${name} again unless the user asks you to.`);
     },
   }));
+}
+
+/** Maximum length of a plan in a question, in characters. */
+const MAX_PLAN = 4000;
+
+function describePlan(plan: unknown): string {
+  const text = typeof plan === "string" ? plan : JSON.stringify(plan, undefined, 2);
+  const rest = text.length - MAX_PLAN;
+  return rest > 0 ? `${text.slice(0, MAX_PLAN).toWellFormed()}… (${rest} more characters)` : text;
 }
 
 /** Key of a server's numbers of questions for consent, by the signal of the call. */

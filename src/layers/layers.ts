@@ -47,6 +47,7 @@ export { layer } from "../server/handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";
+export { type Plan, planned, type PlannedOptions, type WithPlan } from "./planned/planned.ts";
 export type { Concurrency } from "./quota/concurrency.ts";
 export { quota, type QuotaOptions } from "./quota/quota.ts";
 export type { Rate } from "./quota/rate.ts";

@@ -298,6 +298,8 @@ export interface LayerRun<out Input = unknown, out Services = NoServices, out St
   readonly input: Input;
   /** The context of the tool. */
   readonly ctx: Context<Services>;
+  /** What the call would change, as `plan` of `planned()` has returned it. `undefined` for a tool without plans. */
+  readonly plan?: unknown;
   /** Timeout of the call in milliseconds. The time in which the client answers a question does not count. */
   readonly timeoutMs: number;
   /**
@@ -354,6 +356,8 @@ export interface LayerInternals {
   starter?: LayerStarter;
   /** Set for a layer of an extension. */
   readonly extension?: ExtensionPart;
+  /** Whether the keys of the step `key` are ids of plans. */
+  readonly isPlanned?: boolean;
 }
 
 /**

@@ -42,8 +42,8 @@ export type KeptRecord = (ResultRecord | ValueRecord) & {
   readonly reads?: Reads;
 };
 
-/** The handler has run, but its result exceeded a limit and was not kept. */
-export type LostRecord = Claimed & { readonly lost: true };
+/** The handler has run, but its result exceeded a limit and was not kept, or the handler has failed while it ran. */
+export type LostRecord = Claimed & { readonly lost: true; readonly failed?: boolean };
 
 export type ClaimRecord = RunningRecord | KeptRecord | LostRecord;
 
@@ -69,7 +69,19 @@ export function isSame(one: Fingerprint, other: Fingerprint): boolean {
 
 export interface Keyed {
   readonly key: string;
-  readonly tool: { readonly place: string };
+  readonly tool: { readonly place: string; readonly isPlanned?: boolean };
+}
+
+/** The words of errors about keys, and about plans, whose ids are keys. */
+const WORDS = {
+  key: { noun: "idempotency key", a: "an idempotency key", another: "use another key", member: "idempotencyKey" },
+  plan: { noun: "plan", a: "a plan", another: "make another plan", member: "plan" },
+} as const;
+
+type Words = (typeof WORDS)["key" | "plan"];
+
+function toWords({ tool }: Pick<Keyed, "tool">): Words {
+  return tool.isPlanned ? WORDS.plan : WORDS.key;
 }
 
 /** Error code of a call if the server does not know whether the handler has run, or which result it returned. */
@@ -79,55 +91,65 @@ const UNKNOWN = -31_409;
 const ERRORS = {
   conflict: [
     INVALID_PARAMS,
-    (key: string) =>
-      `the idempotency key ${key} was already used with different arguments; use another key for different arguments`,
+    (key: string, { noun, another }: Words) =>
+      `the ${noun} ${key} was already used with different arguments; ${another} for different arguments`,
   ],
   unknown: [
     UNKNOWN,
-    (key: string) =>
-      `the outcome of the call with the idempotency key ${key} is unknown, because the instance that ran the call ended ` +
-      "before storing a result; find out what the call has done, and use another key to run the call again",
+    (key: string, { noun, another }: Words) =>
+      `the outcome of the call with the ${noun} ${key} is unknown, because the instance that ran the call ended ` +
+      `before storing a result; find out what the call has done, and ${another} to run the call again`,
     "unknown",
   ],
   unreadable: [
     UNKNOWN,
-    (key: string) =>
-      `the outcome of the call with the idempotency key ${key} is unknown, because the record of the key was written by ` +
+    (key: string, { noun, another }: Words) =>
+      `the outcome of the call with the ${noun} ${key} is unknown, because its record was written by ` +
       "another version of the library or of the server, or with another secret; find out what the call has done, and " +
-      "use another key to run the call again",
+      `${another} to run the call again`,
     "unknown",
   ],
   unkept: [
     UNKNOWN,
-    (key: string) =>
-      `a call with the idempotency key ${key} has already run, but the result was not kept, because a limit was reached; ` +
+    (key: string, { noun }: Words) =>
+      `a call with the ${noun} ${key} has already run, but the result was not kept, because a limit was reached; ` +
       "find out what the call has done",
     "done",
+  ],
+  failed: [
+    UNKNOWN,
+    (key: string, { noun, another }: Words) =>
+      `a call with the ${noun} ${key} has already run, and has failed; find out what the call has done, and ${another} ` +
+      "to run the call again",
+    "unknown",
   ],
   /** The result is a handle of the type `type`, which the client cannot use. */
   foreign: [
     INVALID_PARAMS,
-    (key: string, type: string) =>
-      `the earlier call with the idempotency key ${key} returned a result of the type ${type}, which this client does ` +
-      "not support; declare the extension that adds this result type, or use another key",
+    (key: string, { noun, another }: Words, type: string) =>
+      `the earlier call with the ${noun} ${key} returned a result of the type ${type}, which this client does ` +
+      `not support; declare the extension that adds this result type, or ${another}`,
   ],
 } as const;
 
-export function toClaimError({ key, tool: { place } }: Keyed, reason: keyof typeof ERRORS, type = ""): McpError {
-  const [code, toWords, outcome] = ERRORS[reason];
-  const words = toWords(quote(key), quote(type));
-  return new McpError(code, `Cannot run ${place}: ${words}`, { idempotencyKey: key, ...outcome && { outcome } });
+export function toClaimError(keyed: Keyed, reason: keyof typeof ERRORS, type = ""): McpError {
+  const { key, tool: { place } } = keyed;
+  const [code, toState, outcome] = ERRORS[reason];
+  const words = toWords(keyed);
+  const state = toState(quote(key), words, quote(type));
+  return new McpError(code, `Cannot run ${place}: ${state}`, { [words.member]: key, ...outcome && { outcome } });
 }
 
 /** The errors of calls that can be repeated later. */
 const BUSY = {
-  storeLost: "with an idempotency key: the store does not respond, so it is unknown whether the call has run",
+  storeLost: ({ a }: Words) => `with ${a}: the store does not respond, so it is unknown whether the call has run`,
   /** Another instance has taken over the key before the handler started. */
-  takenOver: "with an idempotency key: another instance has taken over the call, because this instance could not " +
-    "renew its lease",
-  full: "with another idempotency key: too many results of this client are kept",
+  takenOver: ({ a }: Words) =>
+    `with ${a}: another instance has taken over the call, because this instance could not renew its lease`,
+  full: ({ noun }: Words) => `with another ${noun}: too many results of this client are kept`,
 };
 
-export function toBusyKey({ tool: { place } }: Keyed, reason: keyof typeof BUSY): McpError {
-  return toBusy(`run ${place} ${BUSY[reason]}`, reason === "full" ? "idempotency.bytes, memory" : undefined);
+export function toBusyKey(keyed: Pick<Keyed, "tool">, reason: keyof typeof BUSY): McpError {
+  const action = `run ${keyed.tool.place} ${BUSY[reason](toWords(keyed))}`;
+  return toBusy(action, reason === "full" ? "idempotency.bytes, memory" : undefined);
 }

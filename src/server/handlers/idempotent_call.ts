@@ -32,9 +32,7 @@ export async function runIdempotent(
   if (key === undefined) return await begin(filter);
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
   const claims = core.state.slot(KeyedRuns, () => new KeyedRuns(core.ticker));
-  const { rest: sent = call.params.arguments ?? {} } = readGiven(call) ?? {};
-  const hidden = readHidden(call);
-  const input = await toFingerprint(hidden ? [sent, hidden] : sent, value);
+  const input = await toFingerprint(call, value);
   const start = async (): Promise<Returned> => {
     let encoded: EncodedValue | undefined;
     const keep = (value: EncodedValue) => void (encoded = value);
@@ -70,9 +68,14 @@ function checkKey(key: unknown, { place }: IdempotentTool, { limits }: FeaturePa
 
 // Returns the owner of a key. Without the owner in the key, a caller would get the result of another caller that used
 // the same key.
-function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly string[] {
+export function toOwner(
+  { principal, link }: Call,
+  { place, isPlanned }: Pick<IdempotentTool, "place" | "isPlanned">,
+): readonly string[] {
   if (principal) return ["principal", principal.id];
   if (link.owner !== undefined) return ["connection", link.owner];
+  // Nobody can guess the id of a plan.
+  if (isPlanned) return ["anyone"];
   throw new McpError(
     INVALID_REQUEST,
     `Cannot run ${place} with an idempotency key: the request has neither an authenticated caller nor a session; ` +
@@ -83,8 +86,10 @@ function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly
 // Returns the digests of the validated input and of the raw arguments. Inputs with the same meaning have equal
 // validated inputs. The raw arguments are also needed, because a schema may add random values, and class instances
 // cannot be compared as text. The raw arguments include hidden arguments, which may differ between tenants.
-async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprint> {
-  const raw = await digest(toCanonical(given ?? {}));
+export async function toFingerprint(call: Call, valid: unknown): Promise<Fingerprint> {
+  const { rest: sent = call.params.arguments ?? {} } = readGiven(call) ?? {};
+  const hidden = readHidden(call);
+  const raw = await digest(toCanonical(hidden ? [sent, hidden] : sent));
   return isJson(valid, { left: MAX_VALUES }) ? { raw, valid: await digest(toCanonical(valid)) } : { raw };
 }
 
@@ -111,6 +116,6 @@ function isJson(value: unknown, budget: { left: number }, depth = 0): boolean {
   return Object.values(value).every((item) => isJson(item, budget, depth + 1));
 }
 
-function digest(value: unknown): Promise<string> {
+export function digest(value: unknown): Promise<string> {
   return sha256(JSON.stringify(value));
 }

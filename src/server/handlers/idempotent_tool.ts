@@ -16,6 +16,11 @@ export interface IdempotentTool {
   readonly isGuarded: boolean;
   /** Whether a repeated call runs the handler again if the first instance ended before it kept a result. */
   readonly rerun?: boolean;
+  /**
+   * Whether the keys are ids of plans. A plan cannot be used again after its tool has failed, and callers without an
+   * identity have plans too.
+   */
+  readonly isPlanned?: boolean;
   /** Milliseconds for which a key is remembered. */
   readonly ttlMs: number;
 }

@@ -5,9 +5,11 @@
 import { delay } from "../../core/kit/deadline.ts";
 import { isObject, type Result, toTypedResult } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
+import { readPlan } from "../call/plans.ts";
 import { repeatReads } from "../call/reads.ts";
 import type { SharedValues } from "../call/shared_values.ts";
-import { type Charge, keep } from "../capacity/charges.ts";
+import type { Account } from "../capacity/account.ts";
+import { type Charge, type ChargeOptions, keep } from "../capacity/charges.ts";
 import type { Sweep, Ticker } from "../../core/timers.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue } from "../visibility/guards.ts";
@@ -173,13 +175,19 @@ export class KeyedRuns {
       // rolling back a transaction.
       const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
       if (isDone) return await this.#keep(keyed, claim, { turn, result, encoded, handle });
-      await claim.end(undefined);
+      await this.#release(keyed, claim);
       return result;
     } catch (error) {
       isOver = true;
-      await claim.end(undefined);
+      await this.#release(keyed, claim);
       throw error;
     }
+  }
+
+  /** Ends a claim without a result, so that the next call with the key runs, unless the call may have used up a plan. */
+  async #release({ call }: KeyedCall, claim: Claim): Promise<void> {
+    const isSpent = readPlan(call)?.isSpent && !call.isAsking;
+    await claim.end(isSpent ? { ...claim.claimed, lost: true, failed: true } : undefined);
   }
 
   async #keep(keyed: KeyedCall, claim: Claim, { turn, result, encoded, handle }: Done): Promise<Result> {
@@ -231,7 +239,7 @@ function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord
   const record = readRecord(value);
   if (!record) throw toClaimError(keyed, "unreadable");
   if (!isSame(record.input, keyed.input)) throw toClaimError(keyed, "conflict");
-  if ("lost" in record) throw toClaimError(keyed, "unkept");
+  if ("lost" in record) throw toClaimError(keyed, record.failed ? "failed" : "unkept");
   return record;
 }
 
@@ -275,11 +283,19 @@ function toCopy<T extends Result | EncodedValue>(kept: T): T {
  * Returns `undefined` if a limit is exceeded.
  */
 function keepKey({ call, core }: KeyedCall): Charge | undefined {
-  const { account } = call.link;
+  return keepKeyBytes(core, call.link.account, { bytes: KEY_BYTES, memory: KEY_MEMORY_BYTES });
+}
+
+/** Charges a client for what is kept for a key or a plan. `memory` is what it takes without a store. */
+export function keepKeyBytes(
+  core: FeatureParts,
+  account: Account,
+  { bytes, memory, ...options }: ChargeOptions & { readonly bytes: number; readonly memory: number },
+): Charge | undefined {
   const total = core.limits.idempotency.bytes;
   const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
-  const keys = [pot, KEY_BYTES] as const;
-  return keep(core, account, core.shared ? [keys] : [keys, [account.memory, KEY_MEMORY_BYTES]]);
+  const keys = [pot, bytes] as const;
+  return keep(core, account, core.shared ? [keys] : [keys, [account.memory, memory]], options);
 }
 
 /** Bytes that a key takes of the limit for keys, in addition to its result. */

@@ -8,6 +8,7 @@ import { keep } from "../capacity/charges.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
+import { readPlan } from "../call/plans.ts";
 import { ADDED, CALL, INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
@@ -413,7 +414,8 @@ function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): H
   const isGuarded = layers.some(({ steps }) => steps.onOutput);
   const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
   return (invoke, services) => {
-    const tool: IdempotentTool = { place, name, services, key, isGuarded, rerun, ttlMs };
+    const { isPlanned } = bound.layer[INTERNALS];
+    const tool: IdempotentTool = { place, name, services, key, isGuarded, isPlanned, rerun, ttlMs };
     return async (...given) => (await lazyIdempotentCall.load()).runIdempotent(tool, invoke, given);
   };
 }
@@ -460,6 +462,10 @@ class StepRun extends StepCall implements LayerRun<never, never, never> {
 
   get input(): never {
     return this.#parts.input;
+  }
+
+  get plan(): unknown {
+    return readPlan(this.#parts.call)?.changes;
   }
 
   override get ctx(): Context<never> {

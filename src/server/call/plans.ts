@@ -1,0 +1,22 @@
+/**
+ * Remembers the plan that a call applies.
+ */
+
+/** The plan of one call. */
+export interface CallPlan {
+  /** What the call would change, as JSON. */
+  readonly changes: unknown;
+  /** Whether the tool has started, and has not refused the call, so that the call may have had effects. */
+  isSpent: boolean;
+}
+
+const plans = new WeakMap<object, CallPlan>();
+
+export function notePlan(call: object, plan: CallPlan): void {
+  plans.set(call, plan);
+}
+
+/** Returns `undefined` for a call without a plan. */
+export function readPlan(call: object): CallPlan | undefined {
+  return plans.get(call);
+}

@@ -111,6 +111,9 @@ export function planned<N extends string, Input, Output, Services, Sent, Changes
       `Cannot plan the calls of tool ${quote(name)}: plan is missing; pass a function that returns what would change`,
     );
   }
+  if (internals.layers?.steps.some((each) => each.layer === LAYER)) {
+    throw new TypeError(`Cannot plan the calls of tool ${quote(name)}: it is a tool of planned(); pass the original`);
+  }
   const planning = toPlanning(name);
   const applying = toApplying(name, plan);
   const made = [
@@ -158,6 +161,7 @@ function toHints(own: ToolAnnotations = {}): ToolAnnotations {
 }
 
 const PREFIX = "plan_";
+const LAYER = "planned";
 
 type Use = readonly ((...given: never[]) => unknown)[];
 
@@ -189,7 +193,7 @@ function toPlanning(own: string) {
   return layer<unknown, unknown>((handler) => {
     const pair = toPair(handler, own, PREFIX + own);
     return {
-      name: "planned",
+      name: LAYER,
       run: async ({ input, ctx }, next) => (await lazyCall.load()).makePlan({ pair, input, ctx }, next),
     };
   });
@@ -205,11 +209,11 @@ function toApplying<Input, Services>(own: string, plan: PlannedOptions<Input, Se
       `The plan that ${pair.planner} has returned for the same arguments. Call ${pair.planner} first.`;
     const token = argument({ name: "plan", schema: { type: "string", description }, required: "listed" });
     return {
-      name: "planned",
+      name: LAYER,
       argument: token,
-      key: async (input, ctx) => (await lazyCall.load()).findPlan({ pair, input, ctx }, token),
+      key: async (input, ctx) => (await lazyCall.load()).findPlan({ pair, input, ctx, token }),
       run: async ({ input, ctx }, next) =>
-        (await lazyCall.load()).applyPlan({ pair, input, ctx }, () => plan(input, ctx), next),
+        (await lazyCall.load()).applyPlan({ pair, input, ctx, token }, () => plan(input, ctx), next),
     };
   });
   return Object.assign(made, { [INTERNALS]: { ...made[INTERNALS], isPlanned: true } });

@@ -4,8 +4,10 @@
 
 /** The plan of one call. */
 export interface CallPlan {
-  /** What the call would change, as JSON. */
+  /** What the call would change, as JSON. `undefined` if the plan has expired, which only a resumed call can have. */
   readonly changes: unknown;
+  /** Whether the call continues an earlier call with the plan, such as a task that another instance has begun. */
+  isResumed?: boolean;
   /** Whether the tool has started, and has not refused the call, so that the call may have had effects. */
   isSpent: boolean;
 }

@@ -264,6 +264,8 @@ async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   // example if the instance that first ran the handler has ended.
   if (internal) {
     call.identifyEffects(token);
+    const plan = readPlan(call);
+    if (plan) plan.isResumed = true;
     return (await start()).result;
   }
   const { extensions } = client.capabilities;

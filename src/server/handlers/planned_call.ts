@@ -35,6 +35,10 @@ export interface PlannedRun {
   readonly ctx: Context<unknown>;
 }
 
+export interface Applying extends PlannedRun {
+  readonly token: Argument;
+}
+
 interface KeptPlan {
   readonly v: 1;
   readonly changes: unknown;
@@ -72,24 +76,28 @@ export async function makePlan({ pair, input, ctx }: PlannedRun, plan: () => unk
 }
 
 /** Finds the plan that a call applies. Returns its id, which is the key under which the tool runs once. */
-export async function findPlan({ pair, input, ctx }: PlannedRun, token: Argument<string>): Promise<string> {
+export async function findPlan({ pair, input, ctx, token }: Applying): Promise<string> {
   const call = toCall(ctx, "find a plan");
   const { tool, planner } = pair;
   const given = readGiven(call);
   if (!given?.tokens.includes(token)) {
-    throw new TypeError(`Cannot run tool ${quote(tool)}: its input schema has no place for the argument plan`);
+    throw new TypeError(`Cannot run tool ${quote(tool)}: its schema has no place for the argument plan; rename its own with transform()`);
   }
   const id = given.values.get(token);
   if (id === undefined) {
-    throw refuse(pair, `the argument plan is missing. First call ${planner} with the same arguments, which returns it`);
+    throw refuse(pair, `the argument plan is missing. First call ${planner} with the same arguments, which returns it.`);
   }
   const kept = typeof id === "string" && /^[\w-]{12}$/.test(id)
     ? await readKept(call, await toName(call, pair, id), pair)
     : undefined;
-  const again = `Call ${planner} with the same arguments for a new plan`;
-  if (!kept) throw refuse(pair, `there is no plan ${quote(id)} for this call, or it has expired. ${again}`);
+  if (!kept) {
+    // A task may continue on another instance after its plan has expired.
+    if (!call.internal) throw toUnknown(pair, id);
+    notePlan(call, { changes: undefined, isSpent: false });
+    return String(id);
+  }
   if (!isSame(kept.input, await toFingerprint(call, input))) {
-    throw refuse(pair, `the plan ${quote(id)} is for other arguments. ${again}`);
+    throw refuse(pair, `the plan ${quote(id)} is for other arguments. ${toRemedy(pair)}`);
   }
   // Another token of the same principal may lack the rights to what the plan shows.
   if (kept.reads) await repeatReads(call, kept.reads);
@@ -98,16 +106,21 @@ export async function findPlan({ pair, input, ctx }: PlannedRun, token: Argument
 }
 
 /** Runs a tool if its plan is still the same. Throws a `ToolError` that names the differences otherwise. */
-export async function applyPlan({ pair, ctx }: PlannedRun, plan: () => unknown, run: () => unknown): Promise<unknown> {
+export async function applyPlan(
+  { pair, ctx, token }: Applying,
+  plan: () => unknown,
+  run: () => unknown,
+): Promise<unknown> {
   const call = toCall(ctx, "apply a plan");
   const planned = readPlan(call);
   if (!planned) throw new TypeError(`Cannot run tool ${quote(pair.tool)}: the call has no plan`);
+  if (planned.isResumed) return await run();
+  if (planned.changes === undefined) throw toUnknown(pair, readGiven(call)?.values.get(token));
   const differences = [...compare(planned.changes, await readChanges(call, pair, plan))];
   if (differences.length) {
     const more = differences.length - MAX_DIFFERENCES;
     const list = [...differences.slice(0, MAX_DIFFERENCES), ...more > 0 ? [`… and ${more} more`] : []];
-    const again = `Call ${pair.planner} with the same arguments for a new plan`;
-    throw refuse(pair, `what it would change is no longer what the plan says. ${again}.\n${list.join("\n")}`);
+    throw refuse(pair, `what it would change is no longer what the plan says. ${toRemedy(pair)}\n${list.join("\n")}`);
   }
   // A layer that runs the tool again after a failure gets no new attempt without effects.
   const { isSpent } = planned;
@@ -123,24 +136,32 @@ export async function applyPlan({ pair, ctx }: PlannedRun, plan: () => unknown, 
 }
 
 function refuse({ tool }: Pair, state: string): ToolError {
-  return new ToolError(`${tool} did not run: ${state}.`);
+  return new ToolError(`${tool} did not run: ${state}`);
+}
+
+function toRemedy({ planner }: Pair): string {
+  return `Call ${planner} with the same arguments for a new plan.`;
+}
+
+function toUnknown(pair: Pair, id: unknown): ToolError {
+  return refuse(pair, `there is no plan ${quote(id)} for this call, or it has expired. ${toRemedy(pair)}`);
 }
 
 /** Returns what the author's function returns, as JSON. */
 async function readChanges(call: Call, { tool }: Pair, plan: () => unknown): Promise<unknown> {
-  const place = `plan of tool ${quote(tool)}`;
+  const place = `the plan of tool ${quote(tool)}`;
   const given = await call.withoutQuestions(plan);
   const results = await loadResults({ place, call, core: toCore(call) }, given);
   const { value } = await results.forGuards(given);
   if (value === undefined || value === null) {
     throw new TypeError(
-      `Cannot use the ${place}: it returned ${show(given)}; return what would change, such as a list`,
+      `Cannot use ${place}: it returned ${show(given)}; return what would change, such as a list`,
     );
   }
   const text = JSON.stringify(value);
   if (text.length <= MAX_PLAN) return JSON.parse(text);
   const remedy = `return at most ${MAX_PLAN}, such as names and numbers of what would change`;
-  throw new TypeError(`Cannot use the ${place}: it has ${text.length} characters; ${remedy}`);
+  throw new TypeError(`Cannot use ${place}: it has ${text.length} characters; ${remedy}`);
 }
 
 async function toName(call: Call, { tool }: Pair, id: string): Promise<string> {

@@ -54,6 +54,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/completion.ts": ["src/server/handlers/open_providers.ts"],
   "src/server/handlers/extension_lives.ts": ["src/server/engine/server_part.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
+  "src/layers/planned/planned.ts": ["src/server/handlers/planned_call.ts"],
   "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],
   "src/server/handlers/resource_methods.ts": ["src/server/handlers/provider_chain.ts"],
   "src/server/handlers/runner_steps.ts": ["src/server/handlers/set_member.ts", "src/server/handlers/extension_call.ts"],

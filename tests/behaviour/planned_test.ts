@@ -7,16 +7,18 @@ import {
   group,
   McpError,
   prompt,
+  resource,
   tool,
   ToolError,
   type ToolReturn,
   transform,
 } from "../../mod.ts";
-import { confirm, guard, idempotent, intent, planned, quota } from "../../src/layers/layers.ts";
+import { confirm, guard, idempotent, intent, planned, quota, retry } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
 const ada = { id: "ada" };
@@ -321,4 +323,55 @@ Deno.test("planned refuses what it cannot plan", () => {
   for (const refuse of refusals) assertEquals(assertThrows(refuse, TypeError).message, sentence());
   const renamed = planned(transform(make(), { name: "other" }), options);
   assertEquals(renamed.map(({ name }) => name), ["plan_other", "other"]);
+});
+
+behaviour("plans of a client count towards its share of what the server keeps", async (connect) => {
+  const { pair } = files();
+  const { client, join } = await connect(
+    { handlers: [...pair], limits: testLimits({ idempotency: { bytes: 32_768 } }) },
+    { principal: ada },
+  );
+  const made: string[] = [];
+  const refused = await assertRejects(async () => {
+    while (made.length < 20) made.push(await plan(client));
+  }, McpError);
+  assertEquals([refused.code, made.length > 2], [-31503, true]);
+  assertEquals(refused.message, sentence("remove", "idempotency.bytes"));
+  await plan(await join({ principal: { id: "eve" } }));
+}, { perInstance: "limits" });
+
+behaviour("a tool that runs again after a failure compares its plan again", async (connect) => {
+  let state = 1;
+  let runs = 0;
+  const pair = planned(
+    tool({
+      name: "add",
+      use: [retry({ unsafe: true, delayMs: 1 })],
+      run: () => {
+        runs++;
+        state++;
+        throw new RangeError("bug");
+      },
+    }),
+    { plan: () => state },
+  );
+  const { client } = await connect({ handlers: [...pair] }, { principal: ada });
+  const id = await plan(client, {}, "plan_add");
+  assertEquals(textOf(await client.callTool("add", { plan: id })).includes("1 is now 2"), true);
+  // The first run may have had effects.
+  state = 1;
+  assertEquals((await assertRejects(() => client.callTool("add", { plan: id }), McpError)).code, -31409);
+  assertEquals(runs, 1);
+});
+
+behaviour("what plan reads for one token of a caller is not shown for another", async (connect) => {
+  const secret = resource({ uri: "x://secret", name: "secret", scopes: ["read"], read: () => "secret" });
+  const pair = planned(tool({ name: "burn", run: () => "burnt" }), {
+    plan: async (_input, ctx) => JSON.stringify(await ctx.readResource("x://secret")),
+  });
+  const { client, join } = await connect({ handlers: [secret, ...pair] }, { principal: { ...ada, scopes: ["read"] } });
+  const id = await plan(client, {}, "plan_burn");
+  const other = await join({ principal: { ...ada, scopes: [] } });
+  assertEquals((await assertRejects(() => other.callTool("burn", { plan: id }), McpError)).code, -31403);
+  assertEquals(textOf(await client.callTool("burn", { plan: id })), "burnt");
 });

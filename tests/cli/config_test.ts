@@ -61,7 +61,7 @@ const examples = [
       ["resources/read", { uri: "file:///style.md" }, "# Style"],
     ],
   },
-  ...["calc", "notes", "everything", "reasons"].map((name) => ({
+  ...["calc", "notes", "everything", "planned", "reasons"].map((name) => ({
     target: `examples/${name}.ts`,
     words: ["--allow-none"],
     flags: [`--allow-read=ROOTexamples/${name}.ts,ROOTsrc`, "--deny-net"],

@@ -18,6 +18,7 @@ const root = new URL("../../", import.meta.url).pathname;
 const SAME = [
   "tests/apps/",
   "tests/behaviour/",
+  "tests/examples/planned_test.ts",
   "tests/examples/reasons_test.ts",
   "tests/observe/health_test.ts",
   "tests/testing/",

@@ -30,7 +30,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/skills": 7,
   "./client/tasks": 9,
   "./handlers": 15,
-  "./layers": 41,
+  "./layers": 45,
   "./oauth/proxy": 28,
   "./observe": 39,
   "./serve": 3,

@@ -26,7 +26,18 @@ import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
-import { argument, cache, circuit, guard, idempotent, intent, member, quota, retry } from "../../src/layers/layers.ts";
+import {
+  argument,
+  cache,
+  circuit,
+  guard,
+  idempotent,
+  intent,
+  member,
+  planned,
+  quota,
+  retry,
+} from "../../src/layers/layers.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { proxy } from "../../src/proxy/proxy.ts";
 import { asTools, file, folder, httpResource, httpTool, sendRequest } from "../../src/ready/ready.ts";
@@ -362,6 +373,10 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   ]],
   "./layers argument": [[argument, { name: "a", schema: {}, required: true }]],
   "./layers intent": [[intent, { text: "Why?" }]],
+  "./layers planned": [[
+    (options) => planned(tool({ name: "t", run: () => "" }), options),
+    { plan: () => "all" },
+  ]],
   "./layers member": [[member, { name: "a", schema: {} }]],
   "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./search toolSearch": [[toolSearch, {

@@ -70,6 +70,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
+  "tests/stores/planned_kills_test.ts": "starts Redis and two processes, and kills them 25 times",
   "tests/stores/postgres_clients_test.ts": "starts PostgreSQL servers, and kills them",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
   "tests/stores/first_request_test.ts": "starts a Redis server and a PostgreSQL server",

@@ -264,15 +264,15 @@ export interface FixedLimits {
      */
     readonly keyCharacters: number;
     /**
-     * Total size of the results that an instance stores for idempotency keys, in bytes. Each key counts as another 512
-     * bytes. One client may use a quarter of the bytes. Without a store, the bytes also count towards `memory`, where
-     * each key counts as another 896 bytes.
+     * Total size of the results that an instance stores for idempotency keys and plans, in bytes. Each key counts as
+     * another 512 bytes, and each plan as another 1,024 bytes and two bytes per character. One client may use a quarter
+     * of the bytes. Without a store, the bytes also count towards `memory`, where each key counts as another 896 bytes.
      *
      * Reason: if the server dropped a result before the key expires, a repeated call would run a second time. Therefore
      * the server never drops a result to make room for a newer result. If each key is stored for ten minutes, one
      * client can make 54 calls per second.
      *
-     * Exceeded: a call with a new key gets code -31503. The result of a running call is not stored, and a repeated call
+     * Exceeded: a call with a new key, or for a new plan, gets code -31503. The result of a running call is not stored, and a repeated call
      * gets code -31409.
      */
     readonly bytes: number;

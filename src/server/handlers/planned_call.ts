@@ -81,11 +81,16 @@ export async function findPlan({ pair, input, ctx, token }: Applying): Promise<s
   const { tool, planner } = pair;
   const given = readGiven(call);
   if (!given?.tokens.includes(token)) {
-    throw new TypeError(`Cannot run tool ${quote(tool)}: its schema has no place for the argument plan; rename its own with transform()`);
+    throw new TypeError(
+      `Cannot run tool ${quote(tool)}: its schema has no place for the argument plan; rename its own with transform()`,
+    );
   }
   const id = given.values.get(token);
   if (id === undefined) {
-    throw refuse(pair, `the argument plan is missing. First call ${planner} with the same arguments, which returns it.`);
+    throw refuse(
+      pair,
+      `the argument plan is missing. First call ${planner} with the same arguments, which returns it.`,
+    );
   }
   const kept = typeof id === "string" && /^[\w-]{12}$/.test(id)
     ? await readKept(call, await toName(call, pair, id), pair)

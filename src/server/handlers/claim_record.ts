@@ -74,8 +74,14 @@ export interface Keyed {
 
 /** The words of errors about keys, and about plans, whose ids are keys. */
 const WORDS = {
-  key: { noun: "idempotency key", a: "an idempotency key", another: "use another key", member: "idempotencyKey" },
-  plan: { noun: "plan", a: "a plan", another: "make another plan", member: "plan" },
+  key: {
+    noun: "idempotency key",
+    short: "key",
+    a: "an idempotency key",
+    another: "use another key",
+    member: "idempotencyKey",
+  },
+  plan: { noun: "plan", short: "plan", a: "a plan", another: "make another plan", member: "plan" },
 } as const;
 
 type Words = (typeof WORDS)["key" | "plan"];
@@ -103,8 +109,8 @@ const ERRORS = {
   ],
   unreadable: [
     UNKNOWN,
-    (key: string, { noun, another }: Words) =>
-      `the outcome of the call with the ${noun} ${key} is unknown, because its record was written by ` +
+    (key: string, { noun, short, another }: Words) =>
+      `the outcome of the call with the ${noun} ${key} is unknown, because the record of the ${short} was written by ` +
       "another version of the library or of the server, or with another secret; find out what the call has done, and " +
       `${another} to run the call again`,
     "unknown",

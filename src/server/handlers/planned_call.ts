@@ -191,14 +191,9 @@ async function keepPlan(
   const core = toCore(call);
   const { account } = call.link;
   const bytes = PLAN_BYTES + 2 * JSON.stringify(kept).length;
-  const ends = core.ticker.clock.now() + PLAN_MS;
   const drop = () => {
-    if (!core.shared) void toLocal(core).delete(name);
-    // An evicted plan must not fill the store.
-    else if (ends > core.ticker.clock.now()) {
-      const shared = core.shared.by(account, { mustWait: true });
-      void shared.queue(name, () => shared.attempt("delete", () => shared.delete(name)));
-    }
+    const values = core.shared?.by(account, { mustWait: true }) ?? toLocal(core);
+    void values.queue(name, () => values.attempt("delete", () => values.delete(name)));
     return true;
   };
   const charge = keepKeyBytes(core, account, { bytes, memory: bytes, ttlMs: PLAN_MS, drop });

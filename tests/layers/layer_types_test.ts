@@ -22,7 +22,9 @@ import {
   type Layer,
   layer,
   type OutputGuard,
+  planned,
 } from "../../src/layers/layers.ts";
+import { connect } from "../../src/client/client.ts";
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const toUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
@@ -39,6 +41,24 @@ function limit<Input, Services>(read: (input: Input, ctx: Context<Services>) => 
     run: ({ input, ctx }, next) => read(input, ctx) > 10 ? "too much" : next(),
   }));
 }
+
+Deno.test("planned() types the input of plan, both names, the arguments and what changes", async () => {
+  const pay = tool({ name: "pay", input, services: { db }, run: ({ amount }) => amount });
+  const handlers = [
+    ...planned(pay, { plan: async ({ amount }, { services: { db } }) => ({ pays: await db.ask(amount) }) }),
+    ...planned(tool({ name: "clear", run: () => "" }), { plan: () => ["all"] }),
+  ] as const;
+  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  await using client = await connect<typeof server>(server);
+  const { structuredContent } = await client.callTool("plan_pay", { amount: 7 });
+  const { plan, changes: { pays } } = structuredContent ?? { plan: "", changes: { pays: "" } };
+  assertEquals(pays.toUpperCase(), "PAY 7?");
+  await client.callTool("pay", { amount: 7, plan });
+  const { structuredContent: cleared } = await client.callTool("plan_clear");
+  await client.callTool("clear", { plan: cleared?.plan ?? "" });
+  // @ts-expect-error: the plan is missing.
+  await client.callTool("pay", { amount: 7 });
+});
 
 const toWords = (amount: number) => `Pay ${amount.toFixed(2)}?`;
 
@@ -295,17 +315,29 @@ const mistakes: readonly Mistake[] = [
     line: "Property 'ib' does not exist on type",
     most: 2,
   },
+  {
+    name: "a wrong argument in the function of a plan",
+    code: `planned(tool({ name: "t", input, run: () => 1 }), { plan: ({ amout }) => amout })`,
+    line: "Property 'amout' does not exist on type",
+    most: 2,
+  },
+  {
+    name: "a plan for a resource",
+    code: `planned(resource({ uri: "notes://all", name: "t", read: () => "" }), { plan: () => "" })`,
+    line: "Argument of type 'FixedResource<",
+    most: 10,
+  },
 ];
 
 testTypeErrors(
   `import { z } from "zod";
 import { resource, service, tool } from "${toUrl("mod.ts")}";
-import { confirm, guard, idempotent, type Layer } from "${toUrl("src/layers/layers.ts")}";
+import { confirm, guard, idempotent, type Layer, planned } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
 declare function checked<Input>(read: (input: Input) => string): Layer<Input>;
 const services = { tx: service("tx", () => "", { per: "call" }) };
-void [services, guard, tool, resource, confirm, idempotent, input, other, needing, checked];`,
+void [services, planned, guard, tool, resource, confirm, idempotent, input, other, needing, checked];`,
   mistakes,
 );

@@ -289,7 +289,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
 
 // The gateways come first, because they use the servers of other examples, which `check` closes.
 const EXAMPLES = [
-  ..."gateway locked as_tools calc code_mode connect_account everything files http_api inner_calls many_tools notes observed openapi own_tools press reasons"
+  ..."gateway locked as_tools calc code_mode connect_account everything files http_api inner_calls many_tools notes observed openapi own_tools planned press reasons"
     .split(" "),
   ..."roles team_notes tenants validators clock/server desk/server".split(" "),
 ].map((name) => `${name}.ts`).concat("weather.jsonc", "project/mcp.jsonc", "project/docs", "clock");

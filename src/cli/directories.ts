@@ -232,13 +232,20 @@ const checkExecutor: Rule = ({ name, description = "", inputSchema: { properties
     schema.type === "object" && !Object.keys(Object(schema.properties)).length
   );
   const text = `${toWords(name).join(" ")} ${description}`;
-  if (!named || !open || !/\b(tool|operation|endpoint)s?\b/i.test(text)) return [];
+  const isRelay = named && open && /\b(tool|operation|endpoint)s?\b/i.test(text);
+  const takesCode = parts.some(([key, schema]) =>
+    /^(code|program|script)$/i.test(key) && Object(schema).type === "string"
+  );
+  const runsCalls = takesCode &&
+    /\b(code|program|script)s?\b[^.]*\bcalls?\b[^.]*\b(tool|operation|endpoint)s?\b/i.test(text);
+  if (!isRelay && !runsCalls) return [];
   const isForAll = checked.directories.includes("chatgpt");
   const refusal = isForAll
     ? `${NAMES.chatgpt} refuses such a tool`
     : `${NAMES.claude} asks for a tool for each operation`;
   const state = `it calls what its arguments name, and ${refusal}`;
-  const fix = "list each tool itself; for toolSearch(), submit the URL with ?search=off, and check with MCP_SEARCH=off";
+  const fix =
+    "list each tool itself; for toolSearch() and codeMode(), submit the URL with ?search=off, and check with MCP_SEARCH=off";
   return [{ level: isForAll ? "error" : "warning", rule: "D12", state, fix }];
 };
 

@@ -104,6 +104,9 @@ const cases: readonly (readonly [rules: string, changes: object])[] = [
   ["", takes({ action: { ...text, enum: ["accept", "dismiss"] } })],
   ["", takes({ mode: { ...text, enum: ["create", "overwrite"] } })],
   ["error D12", { description: "Calls a tool", ...takes({ name: text, arguments: { type: "object" } }) }],
+  ["error D12", { description: "Runs a JavaScript program that calls tools", ...takes({ code: text }) }],
+  ["", { description: "Runs a Python program and returns its output", ...takes({ code: text }) }],
+  ["", { description: "Lists the tools that a program calls", ...takes({ name: text }) }],
   ["", { description: "Runs a workflow", ...takes({ name: text, input: { type: "object" } }) }],
   ["", { description: "Adds a tool", ...takes({ name: text, input: { type: "object", properties: { a: text } } }) }],
   ["warning D13", { description: "Makes a request to the API", ...takes({ endpoint: text }) }],
@@ -271,6 +274,7 @@ onDeno("pack --for writes no bundle that a directory refuses, and --privacy is i
 /** What a directory refuses in an example, and why the example has it. Examples that are not listed have nothing. */
 const REFUSED: Readonly<Record<string, readonly [rules: string, reason: string]>> = {
   "clock/server.ts": ["D19", "the domain of an app depends on who publishes it"],
+  "code_mode.ts": ["D12", "it shows code mode, which ?search=off turns off"],
   "everything.ts": ["D01,D02", "the official test suite says what these tools look like"],
   "many_tools.ts": ["D12", "it shows the search, which ?search=off turns off"],
 };

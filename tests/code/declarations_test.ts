@@ -57,6 +57,11 @@ Deno.test("types have a bound, also of circular schemas", () => {
   };
   const since = performance.now();
   assertEquals(toTypeText(wide, { maxLength: 10 }), "unknown");
+  const types = Array(10_000).fill("array");
+  const repeated = Object.fromEntries(
+    Array.from({ length: 60 }, (_, at) => [`p${at}`, { type: types, items: { $ref: "#" } }]),
+  );
+  assert(toTypeText({ type: Array(10_000).fill("object"), properties: repeated }).length <= 4000);
   assert(performance.now() - since < 1000);
 });
 

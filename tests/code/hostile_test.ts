@@ -123,6 +123,37 @@ behaviour("calls, logs and arguments have limits", async (connect) => {
   assert(deep.startsWith("!") || deep.startsWith("The program"), deep.slice(0, 200));
 });
 
+/** Programs that write more than the limit, because they change the functions with which the output is cut. */
+const UNCUT = [
+  "Array.prototype.map = () => ({ join: () => ({ slice: () => '', length: -1 }) }); for (let i = 0; i < 9000; i++) " +
+  "console.log(1); return 1",
+  "Array.prototype.map = () => ({ join: () => ({ slice: () => 'x'.repeat(900), length: -1 }) }); " +
+  "for (let i = 0; i < 99; i++) console.log(1); return 1",
+  "Array.prototype.map = () => ({ join: () => ({ slice: () => 'x'.repeat(9e6), length: -1 }) }); console.log(1)",
+  "String.prototype.slice = () => 'x'.repeat(1e6); throw new Error('m')",
+  "return await tools['\\u0001'.repeat(2e6)]()",
+];
+
+behaviour("a program gets no more output by changing its interpreter, and causes no fault", async (connect) => {
+  const limits = { outputCharacters: 1000, cpuMs: 20_000 };
+  const { client, takeFaults } = await connect({ handlers: [ping, codeMode({ limits })] });
+  for (const code of UNCUT) {
+    const texts = await run(client, code);
+    assert(texts.join("").length < 12_000, `${code}: ${texts.join("").length}`);
+    assert(!texts.join("").includes("Internal error"), texts.join("").slice(0, 200));
+  }
+  const { client: short } = await connect({ handlers: [codeMode({ limits: { outputCharacters: 1 } })] });
+  assertEquals((await run(short, "console.log('long')"))[0], "The program returned no value.");
+  assertEquals(takeFaults(), []);
+});
+
+behaviour("a program with a long fence does not block the server", async (connect) => {
+  const { client } = await connect({ handlers: [ping, codeMode()] });
+  const since = performance.now();
+  for (const code of [`\`\`\`\n${"\n".repeat(65_000)}`, `\`\`\`\n${" ".repeat(65_000)}x`]) await run(client, code);
+  assert(performance.now() - since < 5000);
+});
+
 behaviour("odd results of tools reach the program", async (connect) => {
   const huge = tool({ name: "huge", run: () => "\u0000".repeat(400_000) });
   const proto = tool({ name: "proto", run: () => JSON.parse('{"__proto__":{"a":1},"constructor":2}') });

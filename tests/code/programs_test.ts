@@ -268,6 +268,16 @@ behaviour("a sandbox of the author runs the programs", async (connect) => {
   await wrong.close();
 });
 
+behaviour("a value of a sandbox that is not JSON is a fault", async (connect) => {
+  for (const value of [() => 1, Symbol(), 1n]) {
+    const sandbox = { run: () => Promise.resolve({ value, logs: [] }) };
+    const { client, takeFaults } = await connect({ handlers: [list, codeMode({ sandbox })] });
+    const [text] = await run(client, "return 1");
+    assert(text.startsWith("!Internal error"), text);
+    assertEquals(takeFaults().length, 1);
+  }
+});
+
 Deno.test("codeMode refuses wrong options, and a second search", () => {
   const wrong = (options: object) => assertThrows(() => codeMode(options as never), TypeError);
   for (

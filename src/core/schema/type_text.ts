@@ -69,7 +69,8 @@ class TypeWriter {
     if (Array.isArray(values) && values.length <= MAX_VALUES) return toUnion(values.map(toLiteral));
     const choices = [anyOf, oneOf].find(Array.isArray);
     if (choices) return toUnion(choices.slice(0, MAX_VALUES).map((each) => this.write(each, depth + 1)));
-    const types = Array.isArray(type) ? type : [type ?? inferType(schema)];
+    // Another server may repeat a type many times.
+    const types = Array.isArray(type) ? [...new Set(type)] : [type ?? inferType(schema)];
     const own = toUnion([
       ...types.map((each) => this.#toType(each, schema, depth)),
       ...nullable === true ? ["null"] : [],

@@ -69,5 +69,7 @@ export class MediaHandles {
 }
 
 function toText(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (text === undefined) throw new TypeError("Cannot use the result of the sandbox: its value is not a JSON value");
+  return text;
 }

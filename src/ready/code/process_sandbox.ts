@@ -65,8 +65,10 @@ export class ProcessSandbox {
           give();
         }
         const { logs } = wall;
-        if (message.kind === "value") return { logs, ...message.text && { value: JSON.parse(message.text) } };
-        if (message.kind === "error") return { logs, error: describeError(message.text, code, limits) };
+        if (message.kind === "value") return { logs, ...toResult(message.text, limits) };
+        if (message.kind === "error") {
+          return { logs, error: shorten(describeError(message.text, code, limits), MAX_MESSAGE) };
+        }
         if (message.kind === "slow") return { logs, error: toTooSlow(limits.cpuMs) };
         next = await deadline(answers.next(), { signal });
       }
@@ -140,9 +142,20 @@ async function takePlace(slots: Slots, account: Account, signal: AbortSignal): P
   return () => slots.give(account);
 }
 
+/** Checks the length of a value again, because a program may have changed the code that checks it first. */
+function toResult(text: string, { outputCharacters }: SandboxLimits): Omit<SandboxResult, "logs"> {
+  if (text.length > outputCharacters) {
+    return { error: `the returned value has more than ${outputCharacters} characters` };
+  }
+  return text ? { value: JSON.parse(text) } : {};
+}
+
 function toLine(message: ToChild): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(message)}\n`);
 }
+
+/** Characters of a log for the words that it is cut. */
+const CUT = 100;
 
 /** Maximum length of the message of an error in characters. */
 const MAX_MESSAGE = 10_000;
@@ -196,6 +209,12 @@ interface Computing {
   readonly signal: AbortSignal;
 }
 
+/** The end of a program that sends too much, such as a call of a tool with a very long name. */
+const TOO_LONG: FromChild = {
+  kind: "error",
+  text: JSON.stringify({ message: `a call or an output has more than ${MAX_LINE} bytes` }),
+};
+
 /** A process for one program. */
 class ProgramProcess {
   // Bound: the limit on output.
@@ -235,9 +254,8 @@ class ProgramProcess {
       await this.#child.write(line).catch(() => {});
       while (true) {
         const next = await this.#next();
-        if (next?.kind === "log" && (this.#length += next.text.length) <= 2 * limits.outputCharacters) {
-          this.logs.push(next.text);
-        } else if (next?.kind === "call" && answers.count < limits.calls) answers.begin(next);
+        if (next?.kind === "log") this.#log(next.text, limits);
+        else if (next?.kind === "call" && answers.count < limits.calls) answers.begin(next);
         else if (next?.kind === "waiting" || next?.kind === "value" || next?.kind === "error") return next;
         else if (isSlow) return { kind: "slow" };
         else {
@@ -249,6 +267,12 @@ class ProgramProcess {
       stopTimer();
       signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** Ignores what exceeds the limit, because a program may have changed the code that cuts its output. */
+  #log(text: string, { outputCharacters }: SandboxLimits): void {
+    this.#length += text.length + 1;
+    if (this.#length <= outputCharacters + CUT) this.logs.push(text);
   }
 
   async end(): Promise<void> {
@@ -275,7 +299,7 @@ class ProgramProcess {
       const { done, value } = await this.#reader.read();
       if (done) return;
       for (const line of this.#lines.push(value)) {
-        const message = "text" in line ? readFromChild(parseJson(line.text)) : undefined;
+        const message = "text" in line ? readFromChild(parseJson(line.text)) : TOO_LONG;
         if (!message) return;
         this.#messages.push(message);
       }

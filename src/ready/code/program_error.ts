@@ -43,5 +43,8 @@ const TYPES =
 
 /** Returns the code of a program without the fence around it. */
 export function removeFence(code: string): string {
-  return /^\s*```[\w-]*[^\S\n]*\n([^]*?)\n?\s*```\s*$/.exec(code)?.[1] ?? code;
+  const text = code.trim();
+  const [opening] = /^```[\w-]*[^\S\n]*\n/.exec(text) ?? [];
+  // Do not look for the end with the same pattern, because its time would grow with the square of the length.
+  return opening && text.endsWith("```") ? text.slice(opening.length, -3).trimEnd() : code;
 }

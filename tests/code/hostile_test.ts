@@ -147,6 +147,18 @@ behaviour("a program gets no more output by changing its interpreter, and causes
   assertEquals(takeFaults(), []);
 });
 
+behaviour("a program that is cancelled while its process starts causes no fault", async (connect) => {
+  const { client, takeFaults } = await connect({ handlers: [ping, codeMode()] });
+  for (const code of ["return 1", "for (;;);"]) {
+    const controller = new AbortController();
+    const running = client.callTool("run_code_with_effects", { code }, { signal: controller.signal });
+    setTimeout(() => controller.abort(), 20);
+    await running.catch(() => {});
+  }
+  assertEquals(await run(client, "return await tools.ping()"), ["pong"]);
+  assertEquals(takeFaults(), []);
+});
+
 behaviour("a program with a long fence does not block the server", async (connect) => {
   const { client } = await connect({ handlers: [ping, codeMode()] });
   const since = performance.now();

@@ -245,7 +245,7 @@ class ProgramProcess {
     let stopTimer = () => {};
     try {
       signal.throwIfAborted();
-      if (!this.#isReady) await this.#start();
+      if (!this.#isReady) await this.#start(signal);
       stopTimer = startResponseTimer(NATIVE * limits.cpuMs, () => {
         isSlow = true;
         stop();
@@ -284,8 +284,9 @@ class ProgramProcess {
     await this.#child.closeInput().catch(() => {});
   }
 
-  async #start(): Promise<void> {
+  async #start(signal: AbortSignal): Promise<void> {
     const first = await deadline(this.#next(), { ms: START_MS, onTimeout: () => undefined });
+    signal.throwIfAborted();
     if (first?.kind === "missing") throw toMissing(first.text);
     if (first?.kind !== "ready") {
       throw new Error(`Cannot run a program: its process does not start: ${await this.#toEnd()}`);

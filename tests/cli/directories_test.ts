@@ -104,7 +104,7 @@ const cases: readonly (readonly [rules: string, changes: object])[] = [
   ["", takes({ action: { ...text, enum: ["accept", "dismiss"] } })],
   ["", takes({ mode: { ...text, enum: ["create", "overwrite"] } })],
   ["error D12", { description: "Calls a tool", ...takes({ name: text, arguments: { type: "object" } }) }],
-  ["error D12", { description: "Runs a JavaScript program that calls tools", ...takes({ code: text }) }],
+  ["error D12", { description: "Executes a JavaScript program, which calls tools", ...takes({ code: text }) }],
   ["", { description: "Runs a Python program and returns its output", ...takes({ code: text }) }],
   ["", { description: "Lists the tools that a program calls", ...takes({ name: text }) }],
   ["", { description: "Runs a workflow", ...takes({ name: text, input: { type: "object" } }) }],

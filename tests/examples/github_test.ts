@@ -1,8 +1,6 @@
 // `examples/github.ts` with a stand-in for GitHub: from the sign-in of the client to the user's repositories.
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { readFileSync } from "node:fs";
 import { create } from "../../examples/github.ts";
-import { toGitHubServer } from "../../src/cli/new_github.ts";
 import { connect } from "../../src/client/client.ts";
 import { signIn } from "../../src/client/oauth/oauth.ts";
 import { fakeGitHub } from "../../src/testing/testing.ts";
@@ -45,11 +43,4 @@ Deno.test("examples/github.ts lists the repositories of the user who has signed 
   await client.close();
   assertStringIncludes(await connectAs(grace.id).then(() => "connected", (error) => `${error}`), "access_denied");
   await server.close();
-});
-
-Deno.test("mcp new --github and examples/github.ts decide in the same way who may sign in", () => {
-  const lines = (text: string) => text.split("\n").filter((line) => /who: |GITHUB_USERS\./.test(line));
-  const example = readFileSync(new URL("../../examples/github.ts", import.meta.url), "utf8");
-  assertEquals(lines(toGitHubServer("github", { library: "@x/mcp", proxy: "@x/mcp/oauth/proxy" })), lines(example));
-  assertEquals(lines(example).length, 2);
 });

@@ -7,7 +7,7 @@ export type Tier = "fast" | "slow" | "long" | "weekly";
 
 /** Test files that take too long for the slow tier, each with the reason. */
 export const LONG: Readonly<Record<string, string>> = {
-  "tests/examples/installed_recipes_test.ts": "installs the packages of each recipe, and builds an app of Next",
+  "tests/cli/installed_recipes_test.ts": "installs the packages of each recipe, and builds an app of Next",
   "tests/frameworks/next_build_test.ts": "installs Next, and builds an app",
   "tests/openapi/directory_test.ts": "installs a directory of published documents, and calls the operations of 300",
   "tests/openapi/documents_test.ts": "installs published documents, and calls 5,600 operations",
@@ -39,7 +39,6 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/examples/authorization_server_test.ts": "starts a program on each runtime",
   "tests/examples/browser_test.ts": "opens a browser, and starts an authorization server and servers",
   "tests/examples/nginx_test.ts": "starts nginx in front of two processes",
-  "tests/examples/recipes_test.ts": "starts processes that run the tests of the recipes",
   "tests/examples/production_test.ts": "serves the example in processes, and installs it",
   "tests/examples/sign_in_test.ts": "starts an authorization server, and clients on both runtimes",
   "tests/auth/revoked_test.ts": "starts an authorization server, and waits for rechecks of tokens",

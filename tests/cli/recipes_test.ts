@@ -1,8 +1,10 @@
-// The recipes of examples/recipes: `mcp new --from` copies them, and their own tests pass.
+// What `mcp new` copies: the recipes of examples/recipes, whose own tests pass, and examples/github.ts.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { readFileSync } from "node:fs";
 import config from "../../deno.json" with { type: "json" };
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
+import { toGitHubServer } from "../../src/cli/new_github.ts";
 import { recipes } from "../../src/cli/recipes_bundle.ts";
 
 const program = ["deno", "run", "-A", "--config", `${root}deno.json`, `${root}mod.ts`];
@@ -52,4 +54,11 @@ testProcesses("the tests of the recipes pass", async () => {
     assertEquals(code, 0, stdout + stderr);
     assertStringIncludes(stdout, "ok | ");
   });
+});
+
+Deno.test("mcp new --github and examples/github.ts decide in the same way who may sign in", () => {
+  const lines = (text: string) => text.split("\n").filter((line) => /who: |GITHUB_USERS\./.test(line));
+  const example = readFileSync(new URL("../../examples/github.ts", import.meta.url), "utf8");
+  assertEquals(lines(toGitHubServer("github", { library: "@x/mcp", proxy: "@x/mcp/oauth/proxy" })), lines(example));
+  assertEquals(lines(example).length, 2);
 });

@@ -79,6 +79,16 @@ behaviour("an effect that ends while a question is open does not run again", asy
   assertEquals(done.filter((each) => each.length === 1).sort(), ["a", "b"]);
 });
 
+behaviour("the questions of many calls at the same time go out together", async (connect) => {
+  const { done, handlers } = createTools();
+  const { client: connection } = await connect({ handlers }, client);
+  const code = "const all = Array.from({ length: 30 }, (_, key) => tools.ask({ key: `${key}` })); " +
+    "return (await Promise.all(all)).length";
+  // More rounds than `limits.calls.rounds` would end the call.
+  assertEquals(await valueOf(connection, code), 30);
+  assertEquals(done.length, 30);
+});
+
 behaviour("errors are recorded like results", async (connect) => {
   const { done, handlers } = createTools();
   const { client: connection, takeFaults } = await connect({ handlers }, client);

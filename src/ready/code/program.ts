@@ -176,7 +176,11 @@ class Program {
       const result = await list.call(found, input, ctx, `program ${number}`);
       return { outcome: { result }, isSafe };
     } catch (error) {
-      if (isQuestion(error)) this.#entries.set(number, { digest, isOpen: true, isSafe: true });
+      if (isQuestion(error)) {
+        this.#entries.set(number, { digest, isOpen: true, isSafe: true });
+        // The calls that the program has already made begin too, so that all of their questions go out together.
+        await this.#beginning;
+      }
       if (isQuestion(error) || call.ended) this.#stop(error);
       return { outcome: toOutcome(error, this.#parts), isSafe };
     }

@@ -375,3 +375,35 @@ behaviour("what plan reads for one token of a caller is not shown for another", 
   assertEquals((await assertRejects(() => other.callTool("burn", { plan: id }), McpError)).code, -31403);
   assertEquals(textOf(await client.callTool("burn", { plan: id })), "burnt");
 });
+
+behaviour("a refusal does not show what output guards remove from a plan", async (connect) => {
+  let state = { file: "a.txt", owner: "eve" };
+  const hide = guard({
+    output: [(output) => Object.hasOwn(Object(output), "changes") ? { ...Object(output), changes: "hidden" } : output],
+  });
+  const pair = planned(tool({ name: "burn", use: [hide], run: () => "burnt" }), { plan: () => state });
+  const { client } = await connect({ handlers: [...pair] }, { principal: ada });
+  const id = await plan(client, {}, "plan_burn");
+  state = { file: "a.txt", owner: "bob" };
+  const refused = textOf(await client.callTool("burn", { plan: id }));
+  assertStringIncludes(refused, "no longer what the plan says");
+  for (const hidden of ["owner", "eve", "bob"]) assertEquals(refused.includes(hidden), false, refused);
+});
+
+behaviour("a plan that fails is not made, and not applied", async (connect) => {
+  let isError = true;
+  let runs = 0;
+  const pair = planned(tool({ name: "burn", run: () => `burnt ${++runs}` }), {
+    plan: () => isError ? { content: [{ type: "text", text: "cannot list" }], isError } : "all",
+  });
+  const { client } = await connect({ handlers: [...pair] }, { principal: ada });
+  const failed = await client.callTool("plan_burn");
+  assertEquals([failed.isError, textOf(failed)], [true, "cannot list"]);
+  isError = false;
+  const id = await plan(client, {}, "plan_burn");
+  isError = true;
+  const refused = await client.callTool("burn", { plan: id });
+  assertEquals([refused.isError, textOf(refused), runs], [true, "cannot list", 0]);
+  isError = false;
+  assertEquals(textOf(await client.callTool("burn", { plan: id })), "burnt 1");
+});

@@ -6,6 +6,8 @@
 export interface CallPlan {
   /** What the call would change, as JSON. `undefined` if the plan has expired, which only a resumed call can have. */
   readonly changes: unknown;
+  /** Whether output guards may remove parts of the plan, which they cannot find in a text. */
+  isGuarded?: boolean;
   /** Whether the call continues an earlier call with the plan, such as a task that another instance has begun. */
   isResumed?: boolean;
   /** Whether the tool has started, and has not refused the call, so that the call may have had effects. */

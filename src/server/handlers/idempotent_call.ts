@@ -8,6 +8,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
 import { readGiven } from "../call/given.ts";
+import { readPlan } from "../call/plans.ts";
 import { show } from "../../core/known_options.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue, Filter } from "../visibility/guards.ts";
@@ -23,6 +24,8 @@ export async function runIdempotent(
 ): Promise<Result> {
   const [call, ctx, value, core, filter] = given;
   const key = checkKey(await readKey(tool, call, value), tool, core);
+  const plan = readPlan(call);
+  if (plan) plan.isGuarded = tool.isGuarded;
   const begin = async (filter: Filter | undefined) => {
     // A cancelled call does not start its handler.
     if (call.ended) throw call.endError;

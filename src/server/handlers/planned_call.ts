@@ -19,6 +19,7 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { toCore } from "./bound_layer.ts";
 import { type Fingerprint, isSame, toBusyKey } from "./claim_record.ts";
 import { loadResults } from "./content.ts";
+import { isContent } from "./content_checks.ts";
 import { digest, toFingerprint, toOwner } from "./idempotent_call.ts";
 import { keepKeyBytes } from "./keyed_runs.ts";
 import { LocalValues } from "./local_values.ts";
@@ -124,8 +125,11 @@ export async function applyPlan(
   const differences = [...compare(planned.changes, await readChanges(call, pair, plan))];
   if (differences.length) {
     const more = differences.length - MAX_DIFFERENCES;
-    const list = [...differences.slice(0, MAX_DIFFERENCES), ...more > 0 ? [`… and ${more} more`] : []];
-    throw refuse(pair, `what it would change is no longer what the plan says. ${toRemedy(pair)}\n${list.join("\n")}`);
+    const list = planned.isGuarded
+      ? []
+      : [...differences.slice(0, MAX_DIFFERENCES), ...more > 0 ? [`… and ${more} more`] : []];
+    const state = `what it would change is no longer what the plan says. ${toRemedy(pair)}`;
+    throw refuse(pair, [state, ...list].join("\n"));
   }
   // A layer that runs the tool again after a failure gets no new attempt without effects.
   const { isSpent } = planned;
@@ -162,6 +166,10 @@ async function readChanges(call: Call, { tool }: Pair, plan: () => unknown): Pro
     throw new TypeError(
       `Cannot use ${place}: it returned ${show(given)}; return what would change, such as a list`,
     );
+  }
+  // The author's function may return an error instead of throwing it, which is no plan.
+  if (isObject(value) && value.isError === true && Array.isArray(value.content) && value.content.every(isContent)) {
+    throw new ToolError(value.content);
   }
   const text = JSON.stringify(value);
   if (text.length <= MAX_PLAN) return JSON.parse(text);

@@ -385,8 +385,9 @@ behaviour("a refusal does not show what output guards remove from a plan", async
   const { client } = await connect({ handlers: [...pair] }, { principal: ada });
   const id = await plan(client, {}, "plan_burn");
   state = { file: "a.txt", owner: "bob" };
-  const refused = textOf(await client.callTool("burn", { plan: id }));
-  assertStringIncludes(refused, "no longer what the plan says");
+  const result = await client.callTool("burn", { plan: id });
+  const refused = textOf(result);
+  assertEquals([result.isError, refused.includes("plan_burn")], [true, true], refused);
   for (const hidden of ["owner", "eve", "bob"]) assertEquals(refused.includes(hidden), false, refused);
 });
 

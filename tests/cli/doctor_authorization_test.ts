@@ -15,7 +15,8 @@ const wellKnown = `${origin}/.well-known/oauth-protected-resource/mcp`;
 const TOKEN = "good-token-of-the-user";
 const withToken = { headers: { authorization: `Bearer ${TOKEN}` } };
 
-const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
+const annotations = { readOnlyHint: true };
+const hello = tool({ name: "hello", title: "Hello", description: "Says hello", annotations, run: () => "Hello!" });
 const greet = prompt({ name: "greet", description: "Greets", run: () => "Greet." });
 
 /** The replaceable parts of a correct protected server. */

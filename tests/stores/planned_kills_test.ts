@@ -30,7 +30,9 @@ const apply = async (client: Client, args: object) => {
 };
 
 Deno.test({
-  ...needs("a plan is applied once, although processes are killed", missingRedis),
+  ...typeof Deno === "undefined" // Only Deno starts the processes of both runtimes.
+    ? { name: "a plan is applied once, although processes are killed", ignore: true }
+    : needs("a plan is applied once, although processes are killed", missingRedis),
   async fn() {
     const effects = await Deno.makeTempFile({ prefix: "mcp-effects-" });
     const count = async (key: string) =>

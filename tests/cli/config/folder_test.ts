@@ -45,9 +45,9 @@ Deno.test("a folder is served as resources, with tools that list, search and rea
     assertEquals(contents, [{ uri: "file:///b/d%20e%23%3F%25.txt", mimeType: "text/plain", text: "odd" }]);
     assertEquals((await client.readResource("file:///a.md")).contents[0].mimeType, "text/markdown");
     assertEquals((await client.listTools()).map(({ name, annotations }) => [name, annotations]), [
-      ["list", { readOnlyHint: true, openWorldHint: false }],
-      ["search", { readOnlyHint: true, openWorldHint: false }],
-      ["read", { readOnlyHint: true, openWorldHint: false }],
+      ["list", { readOnlyHint: true, destructiveHint: false, openWorldHint: false }],
+      ["search", { readOnlyHint: true, destructiveHint: false, openWorldHint: false }],
+      ["read", { readOnlyHint: true, destructiveHint: false, openWorldHint: false }],
     ]);
     assertEquals(toOutcome(await client.callTool("list")), { text: "a.md (10 bytes)\nb/", isError: false });
     assertEquals(

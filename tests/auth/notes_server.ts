@@ -9,8 +9,12 @@ const variable = (name: string) => process.env[name] ?? "";
 
 const notes = new Map<string, string[]>();
 
+const annotations = { readOnlyHint: true };
+
 const add = tool({
   name: "add",
+  title: "Add",
+  annotations: { destructiveHint: false },
   description: "Adds a note",
   input: z.object({ text: z.string().describe("The note") }),
   scopes: ["notes:write"],
@@ -24,12 +28,20 @@ const add = tool({
 
 const list = tool({
   name: "list",
+  title: "List",
+  annotations,
   description: "Lists the notes of the caller",
   scopes: ["notes:read"],
   run: (_, ctx) => (notes.get(requirePrincipal(ctx).id) ?? []).join(", ") || "none",
 });
 
-const whoami = tool({ name: "whoami", description: "Says who calls", run: (_, ctx) => requirePrincipal(ctx).id });
+const whoami = tool({
+  name: "whoami",
+  title: "Who",
+  annotations,
+  description: "Says who calls",
+  run: (_, ctx) => requirePrincipal(ctx).id,
+});
 
 const issuers = variable("NOTES_ISSUERS").split(" ");
 

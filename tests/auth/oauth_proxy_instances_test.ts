@@ -103,8 +103,10 @@ testInstances(
   async (site, one, other, browsers) => {
     const [first, second] = browsers;
     const client = await register(first);
-    const page = await first.open(await toRequest(client));
-    assertEquals(page.status, 200);
+    const opened = await first.open(await toRequest(client));
+    assertEquals(opened.status, 200);
+    // Reads the whole page before its instance ends.
+    const page = new Response(await opened.text(), { headers: opened.headers });
 
     await one.kill(); // after the consent page
     const consented = await second.answer(page);

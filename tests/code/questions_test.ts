@@ -169,6 +169,24 @@ Deno.test("another instance goes on, without a store and with one", async () => 
   }
 });
 
+Deno.test("what is kept for the programs of one client has a limit, which another client does not reach", async () => {
+  const big = tool({ name: "big", annotations: { readOnlyHint: true }, run: () => "b".repeat(900_000) });
+  const server = createServer({
+    name: "code",
+    version: "1.0.0",
+    secret,
+    store: memoryStore(),
+    handlers: [big, ...createTools().handlers],
+  });
+  const code = "for (let call = 0; call < 6; call++) await tools.big(); await tools.ask({ key: 'a' }); return 1";
+  await using eve = await connectTest(server, { principal: { id: "eve" }, onElicit: () => yes });
+  await using ada = await connectTest(server, { principal: { id: "ada" }, onElicit: () => yes });
+  const error = await eve.callTool("run_code_with_effects", { code }).catch((error) => error);
+  assertEquals(error.code, -31503, JSON.stringify(error));
+  assertEquals(await valueOf(ada, "await tools.big(); await tools.ask({ key: 'a' }); return 1"), 1);
+  await server.close();
+});
+
 Deno.test("the same answer twice repeats no effect, if there is a store", async () => {
   const { done, handlers } = createTools();
   const server = open(handlers, { store: memoryStore() });

@@ -88,7 +88,7 @@ async function visit({ url, site, issuer }: Place, isKept: boolean): Promise<voi
   // An agent calls the tool as the same user. The question of the script precedes the tool's own question.
   const called = await page.evaluate(`document.modelContext.executeTool({ name: "clear_notes" }, {})`);
   assertEquals(JSON.parse(String(called)).content[0].text, "Deleted.");
-  assertEquals(questions, ['An agent wants to use "clear_notes" without arguments', "Delete 1 notes?"]);
+  assertEquals(questions, ['An agent wants to use "Clear notes" without arguments', "Delete 1 notes?"]);
   // The server removes the tool, and notifies the page.
   await clear.waitFor({ state: "detached" });
   await until(async () => await agents() === "list_notes add_note", "agents cannot use the tool");

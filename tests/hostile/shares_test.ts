@@ -11,11 +11,15 @@ function hasShares(name: PotName): boolean {
   return !POTS[name].share.startsWith("what others leave") && name !== "perTenant.running";
 }
 
+/** The attacked servers have a tool search, so they have no code mode, whose shares tests/code tests. */
+const NOT_REACHED: readonly string[] = ["code.bytes", "code.programs", "code.running"];
+
 for (const origin of ORIGINS) {
   Deno.test(`other clients keep their entries while attackers from ${origin} fill every pot`, async () => {
     const { lost, fullest } = await attack(origin, { phases: PHASES });
     assertEquals(lost, []);
-    assertEquals([...fullest.keys()].sort(), Object.keys(POTS).sort(), "pots that the attack reaches");
+    const reached = Object.keys(POTS).filter((name) => !NOT_REACHED.includes(name));
+    assertEquals([...fullest.keys()].sort(), reached.sort(), "pots that the attack reaches");
     assertEquals([...fullest].filter(([, most]) => most === 0), [], "pots that stayed empty");
     if (origin === "16 networks of /56") return;
     assertEquals([...fullest].filter(([name, most]) => hasShares(name) && most > 50), [], "pots that one client fills");

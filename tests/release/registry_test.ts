@@ -4,6 +4,8 @@ import config from "../../deno.json" with { type: "json" };
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { findFreePort } from "../support/processes.ts";
+import { readRows } from "./pages.ts";
+import { findPage } from "./user_folder.ts";
 import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
 
 const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
@@ -232,28 +234,27 @@ testRegistry(
   },
 );
 
-/** Returns the `sh` or `ts` blocks in README.md, in order. */
-async function readBlocks(language: string): Promise<readonly string[]> {
-  const readme = await Deno.readTextFile(`${root}/README.md`);
-  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, "gm"))].map(([, code]) => code);
-}
-
 testRegistry(
   "the commands in README.md run with the published package, in an otherwise empty folder",
   async (_registry, { cwd, env }) => {
-    const [server] = await readBlocks("ts");
-    const commands = (await readBlocks("sh")).flatMap((block) => block.split("\n"))
-      .filter((line) => line.startsWith("deno run -A jsr:"));
-    const [inspect, stdio, call, install] = commands;
-    assertEquals(commands.length, 4, commands.join("\n"));
+    const readme = await findPage("README.md");
+    const read = (language: string) => readme.blocks.filter((block) => block.language === language);
+    const [{ text: server }] = read("ts");
+    const rows = readRows(readme, "Deno").map(({ name, commands: [command] }) => [name, command]);
+    const { serve: inspect, call } = Object.fromEntries(rows);
+    const stdio = inspect.replace(/ --http.*/, " --stdio");
+    const install = read("sh").flatMap(({ text }) => text.trim().split("\n")).find((line) =>
+      line.includes(" install ")
+    );
+    assert(install);
     const home = `${cwd}/home`;
     await Deno.mkdir(home);
     const options = { cwd, env: { ...env, HOME: home, XDG_CONFIG_HOME: `${home}/.config` } };
     await Deno.writeTextFile(`${cwd}/server.ts`, server);
     const imports = { "@x/mcp": `jsr:${config.name}`, zod: config.imports.zod };
     await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports }));
-    const toArgs = (command: string, port = 8000) =>
-      command.replace("jsr:@x/mcp", `jsr:${config.name}`).replace("8000", `${port}`).split(/\s+/).slice(1);
+    const toArgs = (command: string, port = 3000) =>
+      command.replace("jsr:@x/mcp", `jsr:${config.name}`).replace("3000", `${port}`).split(/\s+/).slice(1);
 
     const port = findFreePort();
     const serving = new Deno.Command("deno", {

@@ -580,7 +580,7 @@ test("the page works on Bun, and loads a paginated list page by page", async (op
 
 const readme = isDeno ? await Deno.readTextFile(`${root}README.md`) : "";
 /** The command in README.md, with the CLI and an example file of this checkout. */
-const command = /^deno run .*--inspect$/m.exec(readme)?.[0].replace("jsr:@x/mcp", "mod.ts")
+const command = /deno run [^`]*--inspect(?=`)/.exec(readme)?.[0].replace("jsr:@x/mcp", "mod.ts")
   .replace("server.ts", "examples/notes.ts").split(" ");
 
 test(

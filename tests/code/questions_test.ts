@@ -170,7 +170,7 @@ Deno.test("another instance goes on, without a store and with one", async () => 
 });
 
 Deno.test("what is kept for the programs of one client has a limit, which another client does not reach", async () => {
-  const big = tool({ name: "big", annotations: { readOnlyHint: true }, run: () => "b".repeat(900_000) });
+  const big = tool({ name: "big", annotations: { readOnlyHint: true }, run: () => "b".repeat(300_000) });
   const server = createServer({
     name: "code",
     version: "1.0.0",
@@ -178,7 +178,7 @@ Deno.test("what is kept for the programs of one client has a limit, which anothe
     store: memoryStore(),
     handlers: [big, ...createTools().handlers],
   });
-  const code = "for (let call = 0; call < 6; call++) await tools.big(); await tools.ask({ key: 'a' }); return 1";
+  const code = "for (let call = 0; call < 20; call++) await tools.big(); await tools.ask({ key: 'a' }); return 1";
   await using eve = await connectTest(server, { principal: { id: "eve" }, onElicit: () => yes });
   await using ada = await connectTest(server, { principal: { id: "ada" }, onElicit: () => yes });
   const error = await eve.callTool("run_code_with_effects", { code }).catch((error) => error);

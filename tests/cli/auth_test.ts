@@ -9,7 +9,7 @@ const source = `import { createServer, tool } from "@x/mcp";
 import { apiKey, requirePrincipal } from "${root}src/auth/auth.ts";
 const about = { title: "A tool", annotations: { readOnlyHint: true } };
 const whoami = tool({ ...about, name: "whoami", description: "Says who calls", run: (_, { principal }) => principal?.id ?? "nobody" });
-const write = tool({ ...about, name: "write", description: "Writes", scopes: ["notes:write"], run: () => "written" });
+const write = tool({ title: "Write", annotations: { destructiveHint: false }, name: "write", description: "Writes", scopes: ["notes:write"], run: () => "written" });
 const mine = tool({ ...about, name: "mine", description: "Needs a caller", run: (_, ctx) => requirePrincipal(ctx).id });
 const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853", bot: { key: "bot-8d3f5a7c6e1b9042", scopes: ["notes:write"] } } });
 export default createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami, write, mine] });`;

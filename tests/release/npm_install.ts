@@ -29,7 +29,7 @@ export async function install(folder: string, project: string): Promise<string> 
   const added = await run(["bun", "add", `${folder}/package.tgz`], { cwd: project, env });
   assertEquals(added.code, 0, added.stderr);
   await Deno.mkdir(`${project}/node_modules/@opentelemetry`);
-  for (const name of ["zod", "@opentelemetry/api", "quickjs-wasi"]) {
+  for (const name of ["zod", "@opentelemetry/api"]) {
     await Deno.symlink(`${root}node_modules/${name}`, `${project}/node_modules/${name}`);
   }
   return `${project}/node_modules/${config.name}`;

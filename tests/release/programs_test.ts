@@ -40,6 +40,7 @@ const PACKAGES = [
   "jose",
   "oauth4webapi",
   "@scalar/openapi-upgrader",
+  "quickjs-wasi",
   "yaml",
 ] as const;
 

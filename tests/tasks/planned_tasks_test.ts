@@ -60,7 +60,7 @@ for (const isExpired of [false, true]) {
         handlers: remove(() => (runs.push(name), end), () => ({ runs: runs.length })),
         store,
         ...isExpired && { clock },
-        limits: { calls: { closeMs: 20, timeoutMs: Infinity } },
+        limits: { calls: { closeMs: 500, timeoutMs: Infinity } },
         observer: { fault() {}, store() {} },
       });
     const first = serve("first", openShared(shared), new Promise(() => {}));

@@ -198,19 +198,22 @@ testInstances(
   },
 );
 
-testInstances("two instances never renew the provider's tokens with the same token", async (site, _one, _other, browsers) => {
-  const [first, second] = browsers;
-  site.provider.expiresIn = 1;
-  const { access, client, refresh: token } = await signIn({ browser: first, provider: site.provider });
-  site.provider.expiresIn = 3600;
-  const before = site.renewals;
-  const calls = Array.from({ length: 8 }, (_, at) => call({ browser: browsers[at % 2] }, access));
-  const refreshes = [first, second].map((each) => refresh(each, client, token));
-  for (const [, text] of await Promise.all(calls)) assertStringIncludes(text, "provider:7");
-  for (const { status } of await Promise.all(refreshes)) assertEquals(status, 200);
-  // Usually once. The provider ends the sign-in if two renewals use the same token.
-  const renewals = site.renewals - before;
-  assert(renewals === 1 || renewals === 2, `${renewals} renewals`);
-  for (const browser of browsers) assertStringIncludes((await call({ browser }, access))[1], "provider:7");
-  assertEquals(site.renewals, before + renewals);
-});
+testInstances(
+  "two instances never renew the provider's tokens with the same token",
+  async (site, _one, _other, browsers) => {
+    const [first, second] = browsers;
+    site.provider.expiresIn = 1;
+    const { access, client, refresh: token } = await signIn({ browser: first, provider: site.provider });
+    site.provider.expiresIn = 3600;
+    const before = site.renewals;
+    const calls = Array.from({ length: 8 }, (_, at) => call({ browser: browsers[at % 2] }, access));
+    const refreshes = [first, second].map((each) => refresh(each, client, token));
+    for (const [, text] of await Promise.all(calls)) assertStringIncludes(text, "provider:7");
+    for (const { status } of await Promise.all(refreshes)) assertEquals(status, 200);
+    // Usually once. The provider ends the sign-in if two renewals use the same token.
+    const renewals = site.renewals - before;
+    assert(renewals === 1 || renewals === 2, `${renewals} renewals`);
+    for (const browser of browsers) assertStringIncludes((await call({ browser }, access))[1], "provider:7");
+    assertEquals(site.renewals, before + renewals);
+  },
+);
